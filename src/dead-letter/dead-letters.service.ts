@@ -1,0 +1,152 @@
+import { Injectable } from '@nestjs/common';
+import { invalid } from '../event/outbox-error.js';
+import {
+  OutboxStore,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type DeadLetterPage,
+} from '../store/outbox-store.js';
+
+export interface ListDeadLettersOptions extends Omit<DeadLetterFilter, 'ids'> {
+  /** Page size, 1 to 500. Default 50. */
+  readonly limit?: number;
+  /** `next` of the page before. */
+  readonly after?: string;
+}
+
+export interface RedriveOptions {
+  /** Events made due per second, so that a large redrive is no flood. Default 100. */
+  readonly perSecond?: number;
+}
+
+const DEFAULT_PAGE = 50;
+const LARGEST_PAGE = 500;
+const DEFAULT_PER_SECOND = 100;
+const BATCH = 500;
+
+/** Events that were set aside: look at them, give them a second life, or discard them. */
+@Injectable()
+export class OutboxDeadLetters {
+  constructor(
+    private readonly store: OutboxStore,
+    /** Told after a redrive, e.g. to wake the relay. */
+    private readonly onRedriven: () => void,
+  ) {}
+
+  /** How many there are. */
+  async count(filter: DeadLetterFilter = {}): Promise<number> {
+    assertFilter(filter);
+    return this.store.countDeadLetters(filter);
+  }
+
+  /** A page of them, newest first. Paging stays right while rows come and go. */
+  async list(options: ListDeadLettersOptions = {}): Promise<DeadLetterPage> {
+    const { limit = DEFAULT_PAGE } = options;
+    assertFilter(options);
+    if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE) {
+      throw invalid(`limit must be a whole number from 1 to ${LARGEST_PAGE}, got ${String(limit)}`);
+    }
+    return this.store.deadLetters({ ...options, limit });
+  }
+
+  /** One of them; `null` if there is no such event or it is not a dead letter. */
+  async get(id: string): Promise<DeadLetter | null> {
+    assertFilter({ ids: [id] });
+    const page = await this.store.deadLetters({ ids: [id], limit: 1 });
+    return page.items[0] ?? null;
+  }
+
+  /**
+   * Gives dead letters a second life: all their attempts before them, the first life's error kept in
+   * `previousLives`, listeners that had succeeded not called again. The longest dead go first, `perSecond` of them
+   * due each second.
+   *
+   * ```ts
+   * await deadLetters.redrive(id);
+   * await deadLetters.redrive([id, otherId]);
+   * await deadLetters.redrive({ eventType: 'quote_request.created' });
+   * await deadLetters.redrive({});   // all
+   * ```
+   * @returns how many were redriven; what is no dead letter (any more) is passed over
+   */
+  async redrive(
+    which: string | readonly string[] | DeadLetterFilter,
+    options: RedriveOptions = {},
+  ): Promise<number> {
+    const filter = toFilter(which);
+    const { perSecond = DEFAULT_PER_SECOND } = options;
+    if (!(perSecond > 0))
+      throw invalid(`perSecond must be a number above 0, got ${String(perSecond)}`);
+    const spacingMs = 1_000 / perSecond;
+    const redriven = await this.inBatches(filter, (limit, done) =>
+      this.store.redrive({ ...filter, limit, firstDelayMs: done * spacingMs, spacingMs }),
+    );
+    if (redriven > 0) this.onRedriven();
+    return redriven;
+  }
+
+  /**
+   * Deletes dead letters for good.
+   * @returns how many were deleted
+   */
+  async discard(which: string | readonly string[] | DeadLetterFilter): Promise<number> {
+    const filter = toFilter(which);
+    return this.inBatches(filter, (limit) => this.store.discard({ ...filter, limit }));
+  }
+
+  // Bounded by what there was at the start: events that fail again meanwhile do not keep the loop going for ever.
+  private async inBatches(
+    filter: DeadLetterFilter,
+    step: (limit: number, done: number) => Promise<string[]>,
+  ): Promise<number> {
+    const total = await this.store.countDeadLetters(filter);
+    let done = 0;
+    while (done < total) {
+      const ids = await step(Math.min(BATCH, total - done), done);
+      if (ids.length === 0) break;
+      done += ids.length;
+    }
+    return done;
+  }
+}
+
+function toFilter(which: unknown): DeadLetterFilter {
+  const filter =
+    typeof which === 'string'
+      ? { ids: [which] }
+      : Array.isArray(which)
+        ? { ids: which as string[] }
+        : which;
+  // `redrive(undefined)` would mean "all": a slip must not.
+  if (typeof filter !== 'object' || filter === null) {
+    throw invalid(
+      `which must be an id, a list of ids or a filter ({} for all), got ${typeof filter}`,
+    );
+  }
+  assertFilter(filter);
+  return filter;
+}
+
+const FILTER_KEYS = ['ids', 'eventType', 'failedAfter', 'failedBefore', 'limit', 'after'];
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+function assertFilter(filter: DeadLetterFilter): void {
+  // A key that is misspelled, or present and undefined, would silently widen the filter to everything.
+  for (const [key, value] of Object.entries(filter)) {
+    if (!FILTER_KEYS.includes(key))
+      throw invalid(
+        `a dead letter filter has no field ${JSON.stringify(key)}: use ${FILTER_KEYS.slice(0, 4).join(', ')}`,
+      );
+    if (value === undefined)
+      throw invalid(
+        `${key} is undefined, which would match every dead letter: leave the field out if that is meant`,
+      );
+  }
+  const bad = filter.ids?.find((id) => !UUID.test(id));
+  if (bad !== undefined) throw invalid(`an event id is a UUID, got ${JSON.stringify(bad)}`);
+  for (const key of ['failedAfter', 'failedBefore'] as const) {
+    const time: unknown = filter[key];
+    if (time !== undefined && !(time instanceof Date && !Number.isNaN(time.getTime())))
+      throw invalid(`${key} must be a valid Date`);
+  }
+}

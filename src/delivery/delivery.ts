@@ -1,0 +1,141 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { eventTypeProblem } from '../event/event-type.js';
+import type { ClaimedEvent } from '../store/outbox-store.js';
+import { Attempt, reportingTo, type ListenerFailure } from './attempt.js';
+import type { Emitter } from './emitter.js';
+import type { ListenerRegistry } from './listener-registry.js';
+import { observeAgain } from './observe.js';
+import type { OutboxContext } from './outbox-context.js';
+
+/** How a delivery ended. */
+export type DeliveryOutcome =
+  /** Every listener was called and has answered, or was given up. No failure means delivered. */
+  | {
+      readonly kind: 'answered';
+      readonly succeeded: readonly string[];
+      readonly failures: readonly ListenerFailure[];
+    }
+  /** Nobody in this process listens to the event's type. */
+  | { readonly kind: 'unheard' }
+  /** Broken off from outside: the lease was lost, or the process stops. */
+  | { readonly kind: 'cancelled' };
+
+/** A delivery under way. */
+export interface RunningDelivery {
+  /** Never rejects. */
+  readonly outcome: Promise<DeliveryOutcome>;
+  cancel(reason: Error): void;
+}
+
+export interface DeliveryOptions {
+  /** How long all listeners of one event may take, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+// A listener the emitter calls later (`async`, `nextTick`) starts within two turns of the event loop. One that is
+// request-scoped, when another has already failed the emit, may need its provider made first.
+const LATE_CREATION_MS = 1_000;
+
+/**
+ * Delivers events to the listeners of an emitter, and knows of each whether it succeeded: a resolved `emitAsync`
+ * proves nothing, since `@OnEvent` swallows errors by default and the first rejection ends the wait for the others.
+ */
+export class Delivery {
+  constructor(
+    private readonly emitter: Emitter,
+    private readonly registry: ListenerRegistry,
+    private readonly options: DeliveryOptions,
+  ) {}
+
+  start(event: ClaimedEvent): RunningDelivery {
+    const problem = eventTypeProblem(event.eventType) ?? payloadProblem(event.payload);
+    if (problem !== undefined) return ended(rejected(problem));
+    if (this.emitter.listeners(event.eventType).length === 0) return ended({ kind: 'unheard' });
+
+    const expected = this.registry.expected(event.eventType);
+    for (const listener of expected) observeAgain(listener);
+    const payload: Record<string, unknown> = { ...event.payload };
+    const attempt = new Attempt(payload, expected, new Set(event.acknowledgedBy));
+    // Assignment is safe: `_outbox` is no accessor, and enqueue refuses payloads that bring their own.
+    payload['_outbox'] = contextOf(event, attempt);
+
+    let cancel: (reason: Error) => void = () => {};
+    const outcome = new Promise<DeliveryOutcome>((resolve) => {
+      const timer = setTimeout(() => {
+        attempt.close(
+          new Error(
+            `timed out after ${this.options.timeoutMs} ms (option relay.listenerTimeoutMs)`,
+          ),
+        );
+        resolve(answered(attempt));
+      }, this.options.timeoutMs);
+      cancel = (reason) => {
+        clearTimeout(timer);
+        attempt.close(reason);
+        resolve({ kind: 'cancelled' });
+      };
+      void this.emit(attempt, event.eventType, payload).then(() => {
+        clearTimeout(timer);
+        attempt.close();
+        resolve(answered(attempt));
+      });
+    });
+    return { outcome, cancel };
+  }
+
+  /** Resolves when every listener has answered. Never rejects. */
+  private async emit(attempt: Attempt, eventType: string, payload: object): Promise<void> {
+    let failure: { error: unknown } | undefined;
+    try {
+      await reportingTo(attempt, () => this.emitter.emitAsync(eventType, payload));
+    } catch (error) {
+      failure = { error };
+    }
+    if (attempt.notCalled.length > 0) await nextTurn().then(() => nextTurn());
+    await attempt.quiet({ evenWaiting: false });
+    if (failure === undefined) return;
+
+    if (attempt.notCalled.length > 0) {
+      await Promise.race([
+        attempt.quiet({ evenWaiting: true }),
+        sleep(LATE_CREATION_MS, undefined, { ref: false }),
+      ]);
+      await attempt.quiet({ evenWaiting: false });
+    }
+    attempt.failUnobserved(failure.error);
+  }
+}
+
+function contextOf(event: ClaimedEvent, attempt: Attempt): OutboxContext {
+  const context = {
+    id: event.id,
+    eventType: event.eventType,
+    attempt: event.retryCount + 1,
+    retryCount: event.retryCount,
+    scheduledAt: event.scheduledAt,
+    createdAt: event.createdAt,
+    metadata: event.metadata,
+  };
+  return Object.defineProperty(context, 'signal', { get: () => attempt.signal }) as OutboxContext;
+}
+
+function payloadProblem(payload: unknown): string | undefined {
+  if (typeof payload === 'object' && payload !== null && !Array.isArray(payload)) return undefined;
+  return `the stored payload is not a JSON object: ${JSON.stringify(payload).slice(0, 100)}`;
+}
+
+function rejected(problem: string): DeliveryOutcome {
+  return {
+    kind: 'answered',
+    succeeded: [],
+    failures: [{ listener: 'the outbox', error: problem }],
+  };
+}
+
+function answered(attempt: Attempt): DeliveryOutcome {
+  return { kind: 'answered', ...attempt.result() };
+}
+
+function ended(outcome: DeliveryOutcome): RunningDelivery {
+  return { outcome: Promise.resolve(outcome), cancel: () => {} };
+}

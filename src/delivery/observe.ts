@@ -1,0 +1,55 @@
+import 'reflect-metadata';
+import { attemptFor } from './attempt.js';
+import type { ListenerMethod } from './listener-registry.js';
+
+type Method = (this: object, ...args: unknown[]) => unknown;
+
+const OBSERVED = new WeakSet<Method>();
+
+/**
+ * Puts an observing function in the place of an `@OnEvent` method. Outside a delivery it changes nothing; inside,
+ * the method's outcome is noted and not thrown.
+ *
+ * A Proxy, so that the method keeps its name, its length and whatever hangs on it; Reflect metadata is keyed by
+ * identity and is copied over.
+ */
+export function observe(target: object, method: string): void {
+  const owner = ownerOf(target, method);
+  const original = (owner as Record<string, unknown>)[method];
+  if (typeof original !== 'function' || OBSERVED.has(original as Method)) return;
+
+  const observed = new Proxy(original as Method, {
+    apply(called, self: object, args: unknown[]) {
+      const attempt = attemptFor(args[0]);
+      const call = (): unknown => Reflect.apply(called, self, args);
+      return attempt === undefined ? call() : attempt.observe(listenerName(self, method), call);
+    },
+  });
+  for (const key of Reflect.getMetadataKeys(original) as unknown[]) {
+    Reflect.defineMetadata(key, Reflect.getMetadata(key, original), observed);
+  }
+  OBSERVED.add(observed);
+  (owner as Record<string, unknown>)[method] = observed;
+}
+
+/** A spy put over the method after start (`jest.spyOn`) hides the observer: observe the spy. */
+export function observeAgain({ target, method }: ListenerMethod): void {
+  const current = (target as Record<string, unknown>)[method];
+  if (typeof current === 'function' && !OBSERVED.has(current as Method)) observe(target, method);
+}
+
+export function listenerName(instance: object, method: string): string {
+  return `${instance.constructor.name}.${method}`;
+}
+
+/** The object in the prototype chain that has the method: a base class is observed once for all its heirs. */
+function ownerOf(target: object, method: string): object {
+  for (
+    let owner: object | null = target;
+    owner !== null;
+    owner = Object.getPrototypeOf(owner) as object | null
+  ) {
+    if (Object.hasOwn(owner, method)) return owner;
+  }
+  return target;
+}

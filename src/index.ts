@@ -1,0 +1,62 @@
+// The front door: a list of names.
+export { OutboxModule } from './outbox.module.js';
+export {
+  OutboxService,
+  type Enqueued,
+  type EnqueueManyItem,
+  type EnqueueOptions,
+} from './outbox.service.js';
+export {
+  OutboxDeadLetters,
+  type ListDeadLettersOptions,
+  type RedriveOptions,
+} from './dead-letter/dead-letters.service.js';
+export type {
+  OutboxModuleOptions,
+  RelayOptions,
+  RetentionOptions,
+  RetryOptions,
+} from './outbox-options.js';
+
+export type {
+  Delivered,
+  OutboxContext,
+  OutboxEventMap,
+  PayloadOf,
+} from './delivery/outbox-context.js';
+export {
+  OutboxEvent,
+  type FailureOptions,
+  type OutboxEventProps,
+  type OutboxEventStatus,
+  type PreviousLife,
+} from './event/outbox-event.js';
+export { exponentialBackoff, type RetryPolicy } from './event/retry-policy.js';
+export { NonRetryableError, OutboxError, type OutboxErrorCode } from './event/outbox-error.js';
+export { OUTBOX_DEAD_LETTER } from './event/event-type.js';
+export type { OutboxPayload } from './event/payload.js';
+export type { DeadLetterNotice } from './relay/reporter.js';
+export type { Pruned } from './relay/pruner.js';
+export type { TickBoss, TickJob } from './relay/ticks.js';
+
+export {
+  OutboxStore,
+  type ClaimRequest,
+  type ClaimedEvent,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type DeadLetterPage,
+  type DeadLetterPageRequest,
+  type Lease,
+  type NewEvent,
+  type OutboxStats,
+  type PruneRequest,
+  type RedriveRequest,
+  type Settlement,
+  type SqlExecutor,
+  type StoredEvent,
+} from './store/outbox-store.js';
+export type { PgClient, PgPool, PgQuery } from './store/postgres/pg-pool.js';
+export type { OutboxTransaction, PgTransaction } from './transaction/executor-of.js';
+export { migrateOutbox, outboxSql, type MigrateOptions } from './migrate-outbox.js';
+export type { MigrationResult } from './schema/migrate.js';

@@ -1,0 +1,46 @@
+import { migrate, type MigrationResult } from './schema/migrate.js';
+import { readMigrations } from './schema/migration-files.js';
+import { openPool } from './store/postgres/open-pool.js';
+import type { PgPool } from './store/postgres/pg-pool.js';
+import { sqlNames } from './store/postgres/sql-names.js';
+
+export interface MigrateOptions {
+  /** A connection string, or a `pg` pool (which stays open). */
+  readonly database: string | PgPool;
+  /** Default `public`. */
+  readonly schema?: string | undefined;
+  /** Default `outbox_events`. */
+  readonly table?: string | undefined;
+}
+
+/**
+ * Brings the database to the version this code needs. Safe from any number of processes at once, and again.
+ *
+ * ```ts
+ * await migrateOutbox({ database: process.env.DATABASE_URL });
+ * ```
+ * @throws OutboxError `INVALID_ARGUMENT` for a name that cannot be used, `SCHEMA_MISMATCH` if the database is newer than the code
+ */
+export async function migrateOutbox({
+  database,
+  schema,
+  table,
+}: MigrateOptions): Promise<MigrationResult> {
+  const names = sqlNames(schema, table);
+  if (typeof database !== 'string') return migrate(database, names);
+  const pool = openPool(database, () => {});
+  try {
+    return await migrate(pool, names);
+  } finally {
+    await pool.end();
+  }
+}
+
+/** The migrations as one SQL text, for a migration tool of your own. */
+export async function outboxSql({
+  schema,
+  table,
+}: Pick<MigrateOptions, 'schema' | 'table'> = {}): Promise<string> {
+  const migrations = await readMigrations(sqlNames(schema, table));
+  return migrations.map(({ file, sql }) => `-- ${file}\n${sql}`).join('\n');
+}

@@ -1,0 +1,92 @@
+import { OutboxError } from './event/outbox-error.js';
+import { errorText } from './event/error-text.js';
+import type { ResolvedOptions } from './outbox-options.js';
+import type { Log } from './relay/log.js';
+import { openBoss, type BossDatabase } from './relay/open-boss.js';
+import type { Ticks } from './relay/relay.worker.js';
+import { IntervalTicks, PgBossTicks } from './relay/ticks.js';
+import { migrate } from './schema/migrate.js';
+import type { OutboxStore } from './store/outbox-store.js';
+import { openPool } from './store/postgres/open-pool.js';
+import type { PgPool } from './store/postgres/pg-pool.js';
+import { PostgresOutboxStore } from './store/postgres/postgres-outbox-store.js';
+import { DEFAULT_SCHEMA, DEFAULT_TABLE, sqlNames } from './store/postgres/sql-names.js';
+
+/** The store of the options, and what belongs to it. */
+export interface OpenedStore {
+  readonly store: OutboxStore;
+  /** Migrates or checks; harmless to repeat. */
+  readonly prepare: () => Promise<void>;
+}
+
+export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
+  if (options.store !== undefined) {
+    const { store } = options;
+    return { store, prepare: () => store.check() };
+  }
+  const names = sqlNames(options.schema, options.table);
+  const { pool, close } = poolOf(options, log);
+  const store = new PostgresOutboxStore(pool, names, close);
+  const prepare = async (): Promise<void> => {
+    if (!options.migrate) return store.check();
+    const { to, applied } = await migrate(pool, names);
+    if (applied.length > 0)
+      log.log(`migrated ${names.events} to version ${to}: ${applied.join(', ')}`);
+  };
+  return { store, prepare };
+}
+
+/** What calls the caretaker every 15 seconds: pg-boss where there is one or a database for it, else a timer. */
+export async function openTicks(
+  options: ResolvedOptions,
+  onTick: () => Promise<void>,
+  log: Log,
+): Promise<Ticks> {
+  const queue = queueName(options);
+  if (options.boss !== undefined) return new PgBossTicks(options.boss, queue, onTick, log);
+  const database = bossDatabase(options);
+  if (database === undefined) return new IntervalTicks(onTick);
+
+  const { boss, close } = await openBoss(database, sayOnceAMinute(log));
+  const ticks = new PgBossTicks(boss, queue, onTick, log);
+  return { start: () => ticks.start(), stop: close };
+}
+
+function poolOf(
+  { pool, connectionString }: ResolvedOptions,
+  log: Log,
+): { pool: PgPool; close: () => Promise<void> } {
+  if (pool !== undefined) return { pool, close: async () => {} };
+  if (connectionString === undefined)
+    throw new OutboxError('SETUP', 'no store, pool or connectionString');
+  const own = openPool(connectionString, (error) =>
+    log.debug(`an idle connection broke, the pool goes on: ${errorText(error)}`),
+  );
+  return { pool: own, close: () => own.end() };
+}
+
+function bossDatabase({
+  bossConnectionString,
+  connectionString,
+  pool,
+}: ResolvedOptions): BossDatabase | undefined {
+  const url = bossConnectionString ?? connectionString;
+  if (url !== undefined) return { connectionString: url };
+  return pool && { pool: { query: async (text, values = []) => pool.query({ text, values }) } };
+}
+
+// pg-boss queue names may hold letters, digits, hyphens, underscores, periods and slashes.
+function queueName({ schema, table }: ResolvedOptions): string {
+  const isDefault = schema === DEFAULT_SCHEMA && table === DEFAULT_TABLE;
+  return isDefault ? 'process-outbox' : `process-outbox/${schema}.${table}`;
+}
+
+function sayOnceAMinute(log: Log): (error: unknown) => void {
+  let lastSaid = -Infinity;
+  return (error) => {
+    const now = performance.now();
+    if (now - lastSaid < 60_000) return;
+    lastSaid = now;
+    log.warn(`pg-boss reports trouble (said at most once a minute): ${errorText(error)}`);
+  };
+}

@@ -1,0 +1,323 @@
+import leven from 'leven';
+import { DEFAULT_MAX_PAYLOAD_BYTES } from './event/payload.js';
+import { invalid } from './event/outbox-error.js';
+import { DEFAULT_RETRY_POLICY, type RetryPolicy } from './event/retry-policy.js';
+import type { RelaySettings } from './relay/relay-settings.js';
+import type { Retention } from './relay/pruner.js';
+import type { TickBoss } from './relay/ticks.js';
+import { OutboxStore } from './store/outbox-store.js';
+import type { PgPool } from './store/postgres/pg-pool.js';
+import { DEFAULT_SCHEMA, DEFAULT_TABLE } from './store/postgres/sql-names.js';
+
+/** How often an event is tried, and how long it rests in between. */
+export interface RetryOptions {
+  /** Attempts allowed, 1 to 100: the last failure makes a dead letter. Default 5. */
+  readonly maxRetries?: number;
+  /** Milliseconds to wait after failure number `retryCount` (1, 2, …). Default 2^n minutes: 2, 4, 8, 16. */
+  readonly backoff?: (retryCount: number) => number;
+  /** No wait is longer, in milliseconds. Default 24 hours. */
+  readonly maxBackoffMs?: number;
+  /** Part of the wait left to chance, 0 to 1, so that events that failed together do not come back together. Default 0. */
+  readonly jitter?: number;
+}
+
+export interface RelayOptions {
+  /** Events taken with one claim, 1 to 1,000. More is faster; after a crash, all that were taken count a failed attempt. Default 100. */
+  readonly batchSize?: number;
+  /** Events delivered at the same time in this process, 1 to 1,000. Default 10. */
+  readonly concurrency?: number;
+  /** How long a claimed event is held without a sign of life, in milliseconds, 1,000 or more. It is renewed while a listener works. Default 60,000. */
+  readonly leaseMs?: number;
+  /** How long the listeners of one event may take, in milliseconds. Default 30,000. */
+  readonly listenerTimeoutMs?: number;
+  /** How long a shutdown waits for listeners at work, in milliseconds. Default 10,000. */
+  readonly shutdownTimeoutMs?: number;
+  /** How long an event may wait for somebody to listen to its type before it becomes a dead letter, in milliseconds. Default 24 hours. */
+  readonly unheardGraceMs?: number;
+  /** The application's own pg-boss, started. Default: the outbox opens one (schema `pgboss`) where events rest. */
+  readonly boss?: TickBoss;
+  /** Where the outbox's own pg-boss runs, if events rest elsewhere than in `connectionString` or `pool`. */
+  readonly connectionString?: string;
+}
+
+export interface RetentionOptions {
+  /** How long completed events are kept, in milliseconds; `false` keeps them. Default 7 days. */
+  readonly completedMs?: number | false;
+  /** How long dead letters are kept, in milliseconds, not less than `completedMs`; `false` keeps them. Default 90 days. */
+  readonly failedMs?: number | false;
+}
+
+/** Exactly one of `connectionString`, `pool` and `store` says where events rest. */
+export interface OutboxModuleOptions {
+  /** PostgreSQL, e.g. `process.env.DATABASE_URL`: the outbox opens a pool of its own. */
+  readonly connectionString?: string;
+  /** The application's `pg` pool. It stays yours: the outbox neither ends it nor listens to its errors. */
+  readonly pool?: PgPool;
+  /** Any store, e.g. `new InMemoryOutboxStore()` in a test. */
+  readonly store?: OutboxStore;
+  /** Default `public`. */
+  readonly schema?: string;
+  /** Ends in `_events`; functions and further tables are named after what stands before. Default `outbox_events`. */
+  readonly table?: string;
+  /** Apply the migrations at start. Default `false`: the schema is checked, and the error says what to run. */
+  readonly migrate?: boolean;
+  readonly retry?: RetryOptions;
+  /** `false`: this process stores events and does not deliver them. */
+  readonly relay?: false | RelayOptions;
+  readonly retention?: RetentionOptions;
+  /**
+   * What an enqueue without `tx` does when the store fails: `emit` the event in memory, once and without guarantee,
+   * marked `_outboxFailed: true`; or `throw`. Default `emit`.
+   */
+  readonly onStoreFailure?: 'emit' | 'throw';
+  /** Largest payload, in bytes of JSON. Default 1 MiB. */
+  readonly maxPayloadBytes?: number;
+}
+
+/** The options, complete and checked. */
+export interface ResolvedOptions {
+  readonly connectionString: string | undefined;
+  readonly pool: PgPool | undefined;
+  readonly store: OutboxStore | undefined;
+  readonly schema: string;
+  readonly table: string;
+  readonly migrate: boolean;
+  readonly relaying: boolean;
+  readonly relay: RelaySettings;
+  readonly boss: TickBoss | undefined;
+  readonly bossConnectionString: string | undefined;
+  readonly retention: Retention;
+  readonly onStoreFailure: 'emit' | 'throw';
+  readonly maxPayloadBytes: number;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Every default, in one place. */
+export const DEFAULTS = Object.freeze({
+  schema: DEFAULT_SCHEMA,
+  table: DEFAULT_TABLE,
+  migrate: false,
+  onStoreFailure: 'emit',
+  maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
+  retry: DEFAULT_RETRY_POLICY,
+  relay: Object.freeze({
+    batchSize: 100,
+    concurrency: 10,
+    leaseMs: 60_000,
+    listenerTimeoutMs: 30_000,
+    shutdownTimeoutMs: 10_000,
+    unheardGraceMs: DAY_MS,
+  }),
+  retention: Object.freeze({ completedMs: 7 * DAY_MS, failedMs: 90 * DAY_MS }),
+} as const);
+
+const KEYS = {
+  '': [
+    'connectionString',
+    'pool',
+    'store',
+    'schema',
+    'table',
+    'migrate',
+    'retry',
+    'relay',
+    'retention',
+    'onStoreFailure',
+    'maxPayloadBytes',
+  ],
+  retry: ['maxRetries', 'backoff', 'maxBackoffMs', 'jitter'],
+  relay: [...Object.keys(DEFAULTS.relay), 'boss', 'connectionString'],
+  retention: ['completedMs', 'failedMs'],
+} as const;
+
+/**
+ * Fills in the defaults and refuses what cannot be meant.
+ * @throws OutboxError `INVALID_ARGUMENT` that names the option, the value and the fix
+ */
+export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
+  assertObject('options', options);
+  assertKnown('', options);
+  const {
+    retry = {},
+    relay = {},
+    retention = {},
+    onStoreFailure = DEFAULTS.onStoreFailure,
+  } = options;
+  assertPlace(options);
+  if (!['emit', 'throw'].includes(onStoreFailure)) {
+    throw invalid(`onStoreFailure must be 'emit' or 'throw', got ${shown(onStoreFailure)}`);
+  }
+  return Object.freeze({
+    connectionString: options.connectionString,
+    pool: options.pool,
+    store: options.store,
+    schema: options.schema ?? DEFAULTS.schema,
+    table: options.table ?? DEFAULTS.table,
+    migrate: boolean('migrate', options.migrate ?? DEFAULTS.migrate),
+    relaying: relay !== false,
+    ...resolveRelay(relay === false ? {} : relay, resolveRetry(retry)),
+    retention: resolveRetention(retention),
+    onStoreFailure,
+    maxPayloadBytes: whole(
+      'maxPayloadBytes',
+      options.maxPayloadBytes ?? DEFAULTS.maxPayloadBytes,
+      1,
+      256 * 1_048_576,
+    ),
+  });
+}
+
+function assertPlace(options: OutboxModuleOptions): void {
+  const given = (['connectionString', 'pool', 'store'] as const).filter(
+    (key) => options[key] !== undefined,
+  );
+  if (given.length !== 1) {
+    const found = given.length === 0 ? 'none' : given.join(' and ');
+    throw invalid(
+      `exactly one of connectionString, pool and store says where events rest, got ${found} (is DATABASE_URL set?)`,
+    );
+  }
+  const { connectionString, pool, store } = options;
+  if (connectionString !== undefined) assertConnectionString('connectionString', connectionString);
+  if (pool !== undefined && !(hasMethod(pool, 'query') && hasMethod(pool, 'connect'))) {
+    throw invalid('pool must be a pg Pool (with query and connect)');
+  }
+  if (store !== undefined && !hasMethod(store, 'claim'))
+    throw invalid('store must be an OutboxStore');
+}
+
+function assertConnectionString(name: string, value: unknown): void {
+  // The value is not shown: it holds a password.
+  if (typeof value !== 'string' || value.trim() === '') {
+    throw invalid(
+      `${name} must be a PostgreSQL URL such as postgres://user:password@host:5432/database, got ${value === '' ? 'an empty string' : typeof value}`,
+    );
+  }
+}
+
+function resolveRetry(retry: RetryOptions): RetryPolicy {
+  assertObject('retry', retry);
+  assertKnown('retry', retry);
+  const backoff = retry.backoff ?? DEFAULTS.retry.backoff;
+  if (typeof backoff !== 'function')
+    throw invalid(
+      `retry.backoff must be a function from a retry count to milliseconds, got ${shown(backoff)}`,
+    );
+  return Object.freeze({
+    maxRetries: whole('retry.maxRetries', retry.maxRetries ?? DEFAULTS.retry.maxRetries, 1, 100),
+    backoff,
+    maxBackoffMs: whole(
+      'retry.maxBackoffMs',
+      retry.maxBackoffMs ?? DEFAULTS.retry.maxBackoffMs,
+      0,
+      365 * DAY_MS,
+    ),
+    jitter: between('retry.jitter', retry.jitter ?? DEFAULTS.retry.jitter, 0, 1),
+  });
+}
+
+function resolveRelay(
+  relay: RelayOptions,
+  retry: RetryPolicy,
+): Pick<ResolvedOptions, 'relay' | 'boss' | 'bossConnectionString'> {
+  assertObject('relay', relay);
+  assertKnown('relay', relay);
+  const { boss, connectionString } = relay;
+  if (boss !== undefined && !(hasMethod(boss, 'work') && hasMethod(boss, 'createQueue'))) {
+    throw invalid('relay.boss must be a started PgBoss instance');
+  }
+  if (connectionString !== undefined)
+    assertConnectionString('relay.connectionString', connectionString);
+  const given = { ...DEFAULTS.relay, ...definedOnly(relay) };
+  return {
+    boss,
+    bossConnectionString: connectionString,
+    relay: Object.freeze({
+      retry,
+      batchSize: whole('relay.batchSize', given.batchSize, 1, 1_000),
+      concurrency: whole('relay.concurrency', given.concurrency, 1, 1_000),
+      leaseMs: whole('relay.leaseMs', given.leaseMs, 1_000, DAY_MS),
+      listenerTimeoutMs: whole('relay.listenerTimeoutMs', given.listenerTimeoutMs, 1, DAY_MS),
+      shutdownTimeoutMs: whole('relay.shutdownTimeoutMs', given.shutdownTimeoutMs, 0, DAY_MS),
+      unheardGraceMs: whole('relay.unheardGraceMs', given.unheardGraceMs, 0, 365 * DAY_MS),
+    }),
+  };
+}
+
+function resolveRetention(retention: RetentionOptions): Retention {
+  assertObject('retention', retention);
+  assertKnown('retention', retention);
+  const { completedMs, failedMs } = { ...DEFAULTS.retention, ...definedOnly(retention) };
+  const resolved = {
+    completedMs: duration('retention.completedMs', completedMs),
+    failedMs: duration('retention.failedMs', failedMs),
+  };
+  if (
+    resolved.failedMs !== false &&
+    (resolved.completedMs === false || resolved.failedMs < resolved.completedMs)
+  ) {
+    throw invalid(
+      `retention.failedMs (${resolved.failedMs}) must not be shorter than retention.completedMs (${String(resolved.completedMs)}): ` +
+        'dead letters are kept at least as long as what succeeded',
+    );
+  }
+  return Object.freeze(resolved);
+}
+
+function assertKnown(path: keyof typeof KEYS, given: object): void {
+  const known: readonly string[] = KEYS[path];
+  for (const key of Object.keys(given)) {
+    if (known.includes(key)) continue;
+    const [nearest] = known.toSorted((a, b) => leven(a, key) - leven(b, key));
+    const name = path === '' ? key : `${path}.${key}`;
+    const hint =
+      nearest !== undefined && leven(nearest, key) <= 4
+        ? `did you mean ${nearest}?`
+        : `known are ${known.join(', ')}`;
+    throw invalid(`unknown option ${name}: ${hint}`);
+  }
+}
+
+function assertObject(name: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid(`${name} must be an object, got ${shown(value)}`);
+}
+
+function whole(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max)
+    return value;
+  throw invalid(`${name} must be a whole number from ${min} to ${max}, got ${shown(value)}`);
+}
+
+function between(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && value >= min && value <= max) return value;
+  throw invalid(`${name} must be a number from ${min} to ${max}, got ${shown(value)}`);
+}
+
+function duration(name: string, value: unknown): number | false {
+  return value === false ? false : whole(name, value, 0, 100 * 365 * DAY_MS);
+}
+
+function boolean(name: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  throw invalid(`${name} must be true or false, got ${shown(value)}`);
+}
+
+function definedOnly<T extends object>(given: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
+  ) as never;
+}
+
+function hasMethod(value: unknown, method: string): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as Record<string, unknown>)[method] === 'function'
+  );
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}

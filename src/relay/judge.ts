@@ -1,0 +1,84 @@
+import type { DeliveryOutcome } from '../delivery/delivery.js';
+import { errorText } from '../event/error-text.js';
+import { isNonRetryable } from '../event/outbox-error.js';
+import { OutboxEvent } from '../event/outbox-event.js';
+import type { ClaimedEvent, Settlement } from '../store/outbox-store.js';
+import { UNHEARD_RETRY_MS, type RelaySettings } from './relay-settings.js';
+
+export interface JudgeContext {
+  readonly settings: Pick<RelaySettings, 'retry' | 'unheardGraceMs'>;
+  /** The database's now. */
+  readonly now: Date;
+  /** 0 to 1. */
+  readonly random: number;
+}
+
+/** What becomes of an event after a delivery. The entity decides; this translates. */
+export function judge(
+  event: ClaimedEvent,
+  outcome: Exclude<DeliveryOutcome, { kind: 'cancelled' }>,
+  context: JudgeContext,
+): Settlement {
+  const entity = entityOf(event);
+  const { settings, now, random } = context;
+  if (outcome.kind === 'unheard') {
+    entity.markAsUnheard(now, { retryInMs: UNHEARD_RETRY_MS, graceMs: settings.unheardGraceMs });
+    if (entity.getStatus() === 'FAILED') return settlementOf(event, entity);
+    return {
+      id: event.id,
+      leaseToken: event.leaseToken,
+      outcome: 'unheard',
+      delayMs: UNHEARD_RETRY_MS,
+    };
+  }
+
+  entity.acknowledge(outcome.succeeded);
+  if (outcome.failures.length === 0) entity.markAsCompleted(now);
+  else {
+    const reasons = outcome.failures.map(
+      ({ listener, error }) => `${listener}: ${errorText(error)}`,
+    );
+    // What can be retried never dies: as long as one failure may mend, the event is tried again.
+    const retryable = outcome.failures.some(({ error }) => !isNonRetryable(error));
+    entity.markAsFailed(errorText(reasons.join('; ')), {
+      policy: settings.retry,
+      retryable,
+      now,
+      random,
+    });
+  }
+  return settlementOf(event, entity);
+}
+
+/** What becomes of an event whose relay died over it: a crash is a failed attempt, or a crashing listener would loop for ever. */
+export function judgeExpired(
+  event: ClaimedEvent,
+  { settings, now, random }: JudgeContext,
+): Settlement {
+  const entity = entityOf(event);
+  entity.markAsFailed(
+    'the lease ran out: the process that held the event died, stalled or lost its database',
+    {
+      policy: settings.retry,
+      now,
+      random,
+    },
+  );
+  return settlementOf(event, entity);
+}
+
+function entityOf(event: ClaimedEvent): OutboxEvent {
+  return OutboxEvent.reconstitute({ ...event, status: 'PROCESSING' });
+}
+
+function settlementOf({ id, leaseToken }: ClaimedEvent, entity: OutboxEvent): Settlement {
+  const lease = { id, leaseToken };
+  if (entity.getStatus() === 'COMPLETED') return { ...lease, outcome: 'completed' };
+  const failure = {
+    retryCount: entity.getRetryCount(),
+    lastError: entity.getLastError() ?? '',
+    acknowledgedBy: entity.getAcknowledgedBy(),
+  };
+  if (entity.getStatus() === 'FAILED') return { ...lease, ...failure, outcome: 'failed' };
+  return { ...lease, ...failure, outcome: 'retry', delayMs: entity.getDelayMs() ?? 0 };
+}

@@ -1,0 +1,71 @@
+import { errorText } from '../event/error-text.js';
+import type { Lease, OutboxStore } from '../store/outbox-store.js';
+import type { Log } from './log.js';
+
+/** A claimed event this process is responsible for. */
+export interface Held {
+  readonly lease: Lease;
+  /** Called when the lease turned out to belong to somebody else. */
+  readonly onLost: () => void;
+}
+
+/**
+ * Keeps leases alive for as long as their events are held, so that a listener may take longer than a lease: every
+ * third of a lease, all of them in one statement.
+ */
+export class LeaseKeeper {
+  private readonly held = new Map<Held, number>();
+  private timer: NodeJS.Timeout | undefined;
+  private renewing = false;
+
+  constructor(
+    private readonly store: OutboxStore,
+    private readonly log: Log,
+    private readonly leaseMs: number,
+  ) {}
+
+  hold(held: Held): void {
+    this.held.set(held, performance.now());
+    // Not what keeps the process alive: whoever awaits the delivery does.
+    this.timer ??= setInterval(() => void this.renew(), this.leaseMs / 3).unref();
+  }
+
+  letGo(held: Held): void {
+    this.held.delete(held);
+    if (this.held.size > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  private async renew(): Promise<void> {
+    if (this.renewing) return;
+    this.renewing = true;
+    try {
+      await this.renewAgeing();
+    } catch (error) {
+      this.log.warn(`could not renew leases, will try again: ${errorText(error)}`);
+    } finally {
+      this.renewing = false;
+    }
+  }
+
+  private async renewAgeing(): Promise<void> {
+    const now = performance.now();
+    const ageing = [...this.held]
+      .filter(([, since]) => now - since >= this.leaseMs / 3)
+      .map(([held]) => held);
+    if (ageing.length === 0) return;
+    const still = new Set(
+      await this.store.renew(
+        ageing.map(({ lease }) => lease),
+        this.leaseMs,
+      ),
+    );
+    for (const held of ageing) {
+      // Settled while the statement ran: no longer ours to judge.
+      if (!this.held.has(held)) continue;
+      if (still.has(held.lease.id)) this.held.set(held, now);
+      else held.onLost();
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import { Logger } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '../event/error-text.js';
+import type { Pump } from './pump.js';
+import type { Relay } from './relay.js';
+
+/** Something that calls the caretaker every 15 seconds. */
+export interface Ticks {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+
+/**
+ * Starts the relay once the listeners are attached, and stops it before they are removed. The database may be down
+ * at the start: the process stays up, and the worker goes on trying.
+ */
+export class RelayWorker {
+  private readonly logger = new Logger('Outbox');
+  private readonly stopping = new AbortController();
+  private starting: Promise<void> | undefined;
+  private stopped: Promise<void> | undefined;
+
+  private ticks: Ticks | undefined;
+
+  constructor(
+    private readonly relay: Relay,
+    private readonly pump: Pump,
+    private readonly readiness: {
+      /** Resolves when events can reach the listeners. */
+      readonly listenersAttached: () => Promise<void>;
+      /** Resolves when the store is what this code needs; rejects as long as it is not. */
+      readonly storeReady: () => Promise<void>;
+    },
+    /** Opens what the ticks stand on; `undefined` in a process that does not relay. */
+    private readonly openTicks: (() => Promise<Ticks>) | undefined,
+  ) {}
+
+  /** Does not wait for the database. */
+  start(): void {
+    this.starting ??= this.run();
+  }
+
+  /** Waits for listeners at work, within `shutdownTimeoutMs`. */
+  async stop(): Promise<void> {
+    this.stopped ??= this.stopOnce();
+    await this.stopped;
+  }
+
+  private async run(): Promise<void> {
+    try {
+      await this.readiness.listenersAttached();
+    } catch (error) {
+      this.logger.error(
+        `listeners could not be attached, nothing is delivered: ${errorText(error)}`,
+      );
+      return;
+    }
+    this.relay.open();
+    if (this.openTicks !== undefined) await this.keepTryingToTick(this.openTicks);
+  }
+
+  private async keepTryingToTick(openTicks: () => Promise<Ticks>): Promise<void> {
+    const { signal } = this.stopping;
+    for (
+      let waitMs = FIRST_WAIT_MS;
+      !signal.aborted;
+      waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+    ) {
+      try {
+        await this.readiness.storeReady();
+        this.pump.wake();
+        this.ticks ??= await openTicks();
+        await this.ticks.start();
+        return;
+      } catch (error) {
+        this.logger.error(
+          `the relay cannot start ticking, will try again in ${waitMs / 1_000} s: ${errorText(error)}`,
+        );
+      }
+      await sleep(waitMs, undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  private async stopOnce(): Promise<void> {
+    this.stopping.abort();
+    const relayStopped = this.relay.stop();
+    this.pump.stop();
+    await relayStopped;
+    await this.ticks
+      ?.stop()
+      .catch((error: unknown) =>
+        this.logger.warn(`pg-boss did not stop cleanly: ${errorText(error)}`),
+      );
+  }
+}

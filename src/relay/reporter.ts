@@ -1,0 +1,60 @@
+import type { ClaimedEvent, Settlement } from '../store/outbox-store.js';
+import type { Log } from './log.js';
+
+/** Told to the application when an event is set aside (as the local event `outbox.dead_letter`). */
+export interface DeadLetterNotice {
+  readonly id: string;
+  readonly eventType: string;
+  readonly retryCount: number;
+  readonly lastError: string;
+}
+
+/** Says what became of events: a line each, without payloads. */
+export class Reporter {
+  private readonly unheardTypes = new Set<string>();
+
+  constructor(
+    private readonly log: Log,
+    private readonly onDeadLetter: (notice: DeadLetterNotice) => void,
+  ) {}
+
+  settled({ id, eventType }: ClaimedEvent, settlement: Settlement): void {
+    switch (settlement.outcome) {
+      case 'completed':
+        this.log.debug(`${eventType} ${id} delivered`);
+        return;
+      case 'retry':
+        this.log.warn(
+          `${eventType} ${id} failed (attempt ${settlement.retryCount}), again in ${seconds(settlement.delayMs)} s: ${settlement.lastError}`,
+        );
+        return;
+      case 'failed': {
+        const { retryCount, lastError } = settlement;
+        this.log.error(
+          `${eventType} ${id} is a dead letter after ${retryCount} failed attempt(s): ${lastError}`,
+        );
+        this.onDeadLetter({ id, eventType, retryCount, lastError });
+        return;
+      }
+      case 'unheard':
+        if (this.unheardTypes.has(eventType)) return;
+        this.unheardTypes.add(eventType);
+        this.log.warn(
+          `nobody in this process listens to ${eventType}: its events wait (is an @OnEvent method missing or renamed?)`,
+        );
+        return;
+      case 'released':
+        this.log.debug(`${eventType} ${id} given back, the relay stops`);
+    }
+  }
+
+  leaseLost({ id, eventType }: ClaimedEvent): void {
+    this.log.warn(
+      `${eventType} ${id}: the lease was lost to another process, this one's outcome is not stored`,
+    );
+  }
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
+}

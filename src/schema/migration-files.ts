@@ -1,0 +1,37 @@
+import { readFile, readdir } from 'node:fs/promises';
+import { DEFAULT_SCHEMA, type SqlNames } from '../store/postgres/sql-names.js';
+
+const FOLDER = new URL('../../migrations/', import.meta.url);
+
+export interface Migration {
+  readonly version: number;
+  /** The file's name, e.g. `001_outbox_events.sql`. */
+  readonly file: string;
+  readonly sql: string;
+}
+
+/** The numbered files in order, with the configured schema and table in place of the default ones. */
+export async function readMigrations(names: SqlNames): Promise<Migration[]> {
+  const files = (await readdir(FOLDER)).filter((file) => /^\d{3}_.*\.sql$/.test(file)).toSorted();
+  return Promise.all(
+    files.map(async (file) => ({
+      version: Number(file.slice(0, 3)),
+      file,
+      sql: rename(await readFile(new URL(file, FOLDER), 'utf8'), names),
+    })),
+  );
+}
+
+/**
+ * The files are written for `public.outbox_events` and run as they lie. For other names, the three ways in which
+ * they name an object are replaced: `public.outbox_x`, an index `idx_outbox_x`, a constraint `outbox_x`. What is
+ * put in has passed {@link sqlNames}.
+ */
+function rename(sql: string, { schema, prefix }: SqlNames): string {
+  const renamed = sql
+    .replaceAll(/\bpublic\.outbox_(\w+)/g, `"${schema}"."${prefix}_$1"`)
+    .replaceAll(/\bidx_outbox_(\w+)/g, `idx_${prefix}_$1`)
+    .replaceAll(/\bCONSTRAINT outbox_(\w+)/g, `CONSTRAINT ${prefix}_$1`);
+  if (schema === DEFAULT_SCHEMA) return renamed;
+  return `CREATE SCHEMA IF NOT EXISTS "${schema}";\n\n${renamed}`;
+}

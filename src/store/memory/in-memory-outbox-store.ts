@@ -1,0 +1,355 @@
+import { randomUUID } from 'node:crypto';
+import { invalid } from '../../event/outbox-error.js';
+import type { OutboxEventStatus, PreviousLife } from '../../event/outbox-event.js';
+import type { OutboxPayload } from '../../event/payload.js';
+import {
+  OutboxStore,
+  type ClaimRequest,
+  type ClaimedEvent,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type DeadLetterPage,
+  type DeadLetterPageRequest,
+  type Lease,
+  type NewEvent,
+  type OutboxStats,
+  type PruneRequest,
+  type RedriveRequest,
+  type Settlement,
+  type SqlExecutor,
+  type StoredEvent,
+} from '../outbox-store.js';
+
+interface Row {
+  readonly id: string;
+  readonly eventType: string;
+  /** As text, so that nobody shares an object with the store. */
+  readonly payload: string;
+  readonly metadata: string;
+  readonly createdAt: number;
+  /** Tells apart rows that are due, or were set aside, in the same millisecond. */
+  readonly sequence: number;
+  status: OutboxEventStatus;
+  retryCount: number;
+  lastError: string | null;
+  scheduledAt: number;
+  processedAt: number | null;
+  acknowledgedBy: readonly string[];
+  leaseToken: string | null;
+  leasedUntil: number | null;
+  unheardSince: number | null;
+  previousLives: readonly PreviousLife[];
+}
+
+/**
+ * Events in memory, by the same rules as in PostgreSQL: leases, fencing, the order of due rows. For tests and
+ * prototypes: a restart forgets everything, and there is no transaction to be part of.
+ *
+ * Time is the store's own and can be moved on, so that a test need not wait for a backoff:
+ * `store.advance(2 * 60_000)`.
+ */
+export class InMemoryOutboxStore extends OutboxStore {
+  private readonly rows = new Map<string, Row>();
+  private offsetMs = 0;
+  private sequence = 0;
+
+  /** Moves the store's clock on, in milliseconds. */
+  advance(ms: number): void {
+    this.offsetMs += ms;
+  }
+
+  /** Every event, oldest first. */
+  all(): StoredEvent[] {
+    return [...this.rows.values()].map(toStoredEvent);
+  }
+
+  async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
+    if (executor !== undefined)
+      throw invalid('tx cannot be used with the in-memory store: leave it out, or use PostgreSQL');
+    const fresh = events.filter(
+      ({ id }, index) =>
+        !this.rows.has(id) && events.findIndex((other) => other.id === id) === index,
+    );
+    const now = this.now();
+    for (const event of fresh) {
+      this.rows.set(event.id, {
+        id: event.id,
+        eventType: event.eventType,
+        payload: JSON.stringify(event.payload),
+        metadata: JSON.stringify(event.metadata),
+        createdAt: now,
+        sequence: this.sequence++,
+        status: 'PENDING',
+        retryCount: 0,
+        lastError: null,
+        scheduledAt: event.scheduledAt?.getTime() ?? now + (event.delayMs ?? 0),
+        processedAt: null,
+        acknowledgedBy: [],
+        leaseToken: null,
+        leasedUntil: null,
+        unheardSince: null,
+        previousLives: [],
+      });
+    }
+    return fresh.map(({ id }) => id);
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimedEvent[]> {
+    const now = this.now();
+    return this.take(
+      request,
+      ({ status, scheduledAt }) => status === 'PENDING' && scheduledAt <= now,
+      (row) => row.scheduledAt,
+    );
+  }
+
+  async reap(request: ClaimRequest): Promise<ClaimedEvent[]> {
+    const now = this.now();
+    return this.take(
+      request,
+      ({ leasedUntil }) => leasedUntil !== null && leasedUntil <= now,
+      (row) => row.leasedUntil ?? 0,
+    );
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<string[]> {
+    const now = this.now();
+    return settlements.flatMap((settlement) => {
+      const row = this.held(settlement);
+      if (row === undefined) return [];
+      applySettlement(row, settlement, now);
+      row.leaseToken = null;
+      row.leasedUntil = null;
+      return [row.id];
+    });
+  }
+
+  async renew(leases: readonly Lease[], leaseMs: number): Promise<string[]> {
+    const leasedUntil = this.now() + leaseMs;
+    return leases.flatMap((lease) => {
+      const row = this.held(lease);
+      if (row === undefined) return [];
+      row.leasedUntil = leasedUntil;
+      return [row.id];
+    });
+  }
+
+  async redrive(request: RedriveRequest): Promise<string[]> {
+    const now = this.now();
+    const rows = this.dead(request).slice(0, request.limit);
+    for (const [position, row] of rows.entries()) {
+      const life: PreviousLife = {
+        retryCount: row.retryCount,
+        lastError: row.lastError,
+        failedAt: row.processedAt === null ? null : new Date(row.processedAt).toISOString(),
+        redrivenAt: new Date(now).toISOString(),
+      };
+      row.previousLives = [...row.previousLives.slice(-19), life];
+      row.status = 'PENDING';
+      row.retryCount = 0;
+      row.scheduledAt = now + request.firstDelayMs + position * request.spacingMs;
+      row.processedAt = null;
+      row.unheardSince = null;
+    }
+    return rows.map(({ id }) => id);
+  }
+
+  async discard(request: DeadLetterFilter & { limit: number }): Promise<string[]> {
+    return this.delete(this.dead(request).slice(0, request.limit));
+  }
+
+  async prune({ status, olderThanMs, limit }: PruneRequest): Promise<number> {
+    const before = this.now() - olderThanMs;
+    const old = [...this.rows.values()].filter(
+      (row) => row.status === status && (row.processedAt ?? Infinity) < before,
+    );
+    return this.delete(old.slice(0, limit)).length;
+  }
+
+  async deadLetters(request: DeadLetterPageRequest): Promise<DeadLetterPage> {
+    const newestFirst = this.dead(request).toReversed();
+    const start =
+      request.after === undefined
+        ? 0
+        : newestFirst.findIndex((row) => cursorOf(row) < readCursor(request.after));
+    const rows = start < 0 ? [] : newestFirst.slice(start);
+    const page = rows.slice(0, request.limit);
+    const last = page.at(-1);
+    return {
+      items: page.map(toDeadLetter),
+      next: rows.length > page.length && last !== undefined ? cursorOf(last) : null,
+    };
+  }
+
+  async countDeadLetters(filter: DeadLetterFilter): Promise<number> {
+    return this.dead(filter).length;
+  }
+
+  async find(id: string): Promise<StoredEvent | null> {
+    const row = this.rows.get(id);
+    return row === undefined ? null : toStoredEvent(row);
+  }
+
+  async stats(): Promise<OutboxStats> {
+    const now = this.now();
+    const rows = [...this.rows.values()];
+    const pending = rows.filter(({ status }) => status === 'PENDING');
+    const due = pending.filter(({ scheduledAt }) => scheduledAt <= now);
+    const unheard = Map.groupBy(
+      pending.filter(({ unheardSince }) => unheardSince !== null),
+      ({ eventType }) => eventType,
+    );
+    const count = (status: OutboxEventStatus): number =>
+      rows.filter((row) => row.status === status).length;
+    return {
+      due: due.length,
+      scheduled: pending.length - due.length,
+      processing: count('PROCESSING'),
+      failed: count('FAILED'),
+      completedEstimate: count('COMPLETED'),
+      oldestDueAgeMs:
+        due.length === 0 ? null : now - Math.min(...due.map(({ scheduledAt }) => scheduledAt)),
+      unheard: Object.fromEntries([...unheard].map(([type, waiting]) => [type, waiting.length])),
+    };
+  }
+
+  async check(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  private now(): number {
+    return Date.now() + this.offsetMs;
+  }
+
+  private take(
+    { limit, leaseMs }: ClaimRequest,
+    wanted: (row: Row) => boolean,
+    due: (row: Row) => number,
+  ): ClaimedEvent[] {
+    const now = this.now();
+    const leaseToken = randomUUID();
+    const rows = [...this.rows.values()]
+      .filter(wanted)
+      .toSorted((a, b) => due(a) - due(b) || a.sequence - b.sequence);
+    return rows.slice(0, limit).map((row) => {
+      row.status = 'PROCESSING';
+      row.leaseToken = leaseToken;
+      row.leasedUntil = now + leaseMs;
+      return {
+        id: row.id,
+        leaseToken,
+        eventType: row.eventType,
+        payload: parse(row.payload),
+        metadata: parse(row.metadata),
+        retryCount: row.retryCount,
+        acknowledgedBy: row.acknowledgedBy,
+        scheduledAt: new Date(row.scheduledAt),
+        createdAt: new Date(row.createdAt),
+        unheardSince: row.unheardSince === null ? null : new Date(row.unheardSince),
+        claimedAt: new Date(now),
+      };
+    });
+  }
+
+  private held({ id, leaseToken }: Lease): Row | undefined {
+    const row = this.rows.get(id);
+    return row?.leaseToken === leaseToken ? row : undefined;
+  }
+
+  /** Dead letters that match, longest dead first. */
+  private dead({ ids, eventType, failedAfter, failedBefore }: DeadLetterFilter): Row[] {
+    return [...this.rows.values()]
+      .filter(
+        (row) =>
+          row.status === 'FAILED' &&
+          (ids === undefined || ids.includes(row.id)) &&
+          (eventType === undefined || row.eventType === eventType) &&
+          (failedAfter === undefined || (row.processedAt ?? 0) >= failedAfter.getTime()) &&
+          (failedBefore === undefined || (row.processedAt ?? 0) < failedBefore.getTime()),
+      )
+      .toSorted((a, b) => (cursorOf(a) < cursorOf(b) ? -1 : 1));
+  }
+
+  private delete(rows: readonly Row[]): string[] {
+    for (const { id } of rows) this.rows.delete(id);
+    return rows.map(({ id }) => id);
+  }
+}
+
+function applySettlement(row: Row, settlement: Settlement, now: number): void {
+  switch (settlement.outcome) {
+    case 'completed':
+      row.status = 'COMPLETED';
+      row.processedAt = now;
+      row.unheardSince = null;
+      return;
+    case 'retry':
+      applyFailure(row, settlement);
+      row.status = 'PENDING';
+      row.scheduledAt = now + settlement.delayMs;
+      return;
+    case 'failed':
+      applyFailure(row, settlement);
+      row.status = 'FAILED';
+      row.processedAt = now;
+      return;
+    case 'unheard':
+      row.status = 'PENDING';
+      row.scheduledAt = now + settlement.delayMs;
+      row.unheardSince ??= now;
+      return;
+    case 'released':
+      row.status = 'PENDING';
+  }
+}
+
+function applyFailure(
+  row: Row,
+  failure: { retryCount: number; lastError: string; acknowledgedBy: readonly string[] },
+): void {
+  row.retryCount = failure.retryCount;
+  row.lastError = failure.lastError;
+  row.acknowledgedBy = failure.acknowledgedBy;
+  row.unheardSince = null;
+}
+
+// Fixed width, so that text compares as the pair (time, sequence) does.
+function cursorOf(row: Row): string {
+  return `${String(row.processedAt ?? 0).padStart(15, '0')}-${String(row.sequence).padStart(12, '0')}`;
+}
+
+function readCursor(cursor: string | undefined): string {
+  if (cursor !== undefined && /^\d{15}-\d{12}$/.test(cursor)) return cursor;
+  throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
+}
+
+function toDeadLetter(row: Row): DeadLetter {
+  return { ...toHistory(row), failedAt: new Date(row.processedAt ?? 0) };
+}
+
+function toStoredEvent(row: Row): StoredEvent {
+  return {
+    ...toHistory(row),
+    status: row.status,
+    scheduledAt: new Date(row.scheduledAt),
+    processedAt: row.processedAt === null ? null : new Date(row.processedAt),
+  };
+}
+
+function toHistory(row: Row): Omit<DeadLetter, 'failedAt'> {
+  return {
+    id: row.id,
+    eventType: row.eventType,
+    payload: parse(row.payload),
+    metadata: parse(row.metadata),
+    retryCount: row.retryCount,
+    lastError: row.lastError,
+    acknowledgedBy: row.acknowledgedBy,
+    createdAt: new Date(row.createdAt),
+    previousLives: row.previousLives,
+  };
+}
+
+function parse(json: string): OutboxPayload {
+  return JSON.parse(json) as OutboxPayload;
+}

@@ -1,0 +1,135 @@
+import type { OutboxEventStatus, PreviousLife } from '../../event/outbox-event.js';
+import type { OutboxPayload } from '../../event/payload.js';
+import type {
+  ClaimedEvent,
+  DeadLetter,
+  NewEvent,
+  Settlement,
+  StoredEvent,
+} from '../outbox-store.js';
+
+/** Text as the server sent it. Times are milliseconds since the epoch with microseconds behind the point. */
+export type TextRow = Readonly<Record<string, string | null>>;
+
+/** Columns of a claimed row, times as numbers: a Date would cut the microseconds that give the order. */
+export const CLAIMED_COLUMNS = `id, event_type, payload, metadata, retry_count, array_to_json(acknowledged_by) AS acknowledged_by,
+  ${epochMs('scheduled_at')}, ${epochMs('created_at')}, ${epochMs('unheard_since')}, ${epochMs('claimed_at')}`;
+
+export const STORED_COLUMNS = `id, event_type, payload, metadata, status, retry_count, last_error, previous_lives,
+  array_to_json(acknowledged_by) AS acknowledged_by, processed_at::text AS processed_at_text,
+  ${epochMs('scheduled_at')}, ${epochMs('created_at')}, ${epochMs('processed_at')}`;
+
+function epochMs(column: string): string {
+  return `extract(epoch FROM ${column})::float8 * 1000 AS ${column}`;
+}
+
+export function toClaimedEvents(rows: readonly TextRow[], leaseToken: string): ClaimedEvent[] {
+  // RETURNING gives rows in the order they lie on disk.
+  return rows
+    .map((row) => ({ row, due: Number(row['scheduled_at']) }))
+    .toSorted((a, b) => a.due - b.due)
+    .map(({ row, due }) => ({
+      id: text(row, 'id'),
+      leaseToken,
+      eventType: text(row, 'event_type'),
+      payload: json(row, 'payload') as OutboxPayload,
+      metadata: json(row, 'metadata') as OutboxPayload,
+      retryCount: Number(row['retry_count']),
+      acknowledgedBy: json(row, 'acknowledged_by') as string[],
+      scheduledAt: new Date(due),
+      createdAt: date(row, 'created_at'),
+      unheardSince: dateOrNull(row, 'unheard_since'),
+      claimedAt: date(row, 'claimed_at'),
+    }));
+}
+
+export function toDeadLetter(row: TextRow): DeadLetter {
+  return { ...toHistory(row), failedAt: date(row, 'processed_at') };
+}
+
+export function toStoredEvent(row: TextRow): StoredEvent {
+  return {
+    ...toHistory(row),
+    status: text(row, 'status') as OutboxEventStatus,
+    scheduledAt: date(row, 'scheduled_at'),
+    processedAt: dateOrNull(row, 'processed_at'),
+  };
+}
+
+function toHistory(row: TextRow): Omit<DeadLetter, 'failedAt'> {
+  return {
+    id: text(row, 'id'),
+    eventType: text(row, 'event_type'),
+    payload: json(row, 'payload') as OutboxPayload,
+    metadata: json(row, 'metadata') as OutboxPayload,
+    retryCount: Number(row['retry_count']),
+    lastError: row['last_error'] ?? null,
+    acknowledgedBy: json(row, 'acknowledged_by') as string[],
+    createdAt: date(row, 'created_at'),
+    previousLives: json(row, 'previous_lives') as PreviousLife[],
+  };
+}
+
+/** The argument of `outbox_enqueue`. */
+export function fromNewEvents(events: readonly NewEvent[]): string {
+  return JSON.stringify(
+    events.map((event) => ({
+      id: event.id,
+      event_type: event.eventType,
+      payload: event.payload,
+      metadata: event.metadata,
+      scheduled_at: event.scheduledAt?.toISOString(),
+      delay_ms: event.delayMs,
+    })),
+  );
+}
+
+/** The argument of `outbox_settle`. */
+export function fromSettlements(settlements: readonly Settlement[]): string {
+  return JSON.stringify(settlements.map(fromSettlement));
+}
+
+function fromSettlement(settlement: Settlement): object {
+  const lease = { id: settlement.id, lease_token: settlement.leaseToken };
+  switch (settlement.outcome) {
+    case 'completed':
+      return { ...lease, status: 'COMPLETED', unheard: false };
+    case 'retry':
+      return { ...lease, ...failure(settlement), status: 'PENDING', delay_ms: settlement.delayMs };
+    case 'failed':
+      return { ...lease, ...failure(settlement), status: 'FAILED' };
+    case 'unheard':
+      return { ...lease, status: 'PENDING', delay_ms: settlement.delayMs, unheard: true };
+    case 'released':
+      return { ...lease, status: 'PENDING' };
+  }
+}
+
+function failure(settlement: {
+  retryCount: number;
+  lastError: string;
+  acknowledgedBy: readonly string[];
+}): object {
+  return {
+    retry_count: settlement.retryCount,
+    last_error: settlement.lastError,
+    acknowledged_by: settlement.acknowledgedBy,
+    unheard: false,
+  };
+}
+
+function text(row: TextRow, column: string): string {
+  return row[column] ?? '';
+}
+
+function json(row: TextRow, column: string): unknown {
+  return JSON.parse(text(row, column));
+}
+
+function date(row: TextRow, column: string): Date {
+  return new Date(Number(row[column]));
+}
+
+function dateOrNull(row: TextRow, column: string): Date | null {
+  return row[column] == null ? null : date(row, column);
+}

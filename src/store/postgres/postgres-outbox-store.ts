@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto';
+import { invalid } from '../../event/outbox-error.js';
+import {
+  OutboxStore,
+  type ClaimRequest,
+  type ClaimedEvent,
+  type DeadLetterFilter,
+  type DeadLetterPage,
+  type DeadLetterPageRequest,
+  type Lease,
+  type NewEvent,
+  type OutboxStats,
+  type PruneRequest,
+  type RedriveRequest,
+  type Settlement,
+  type SqlExecutor,
+  type StoredEvent,
+} from '../outbox-store.js';
+import {
+  CLAIMED_COLUMNS,
+  STORED_COLUMNS,
+  fromNewEvents,
+  fromSettlements,
+  toClaimedEvents,
+  toDeadLetter,
+  toStoredEvent,
+  type TextRow,
+} from './event-rows.js';
+import { AS_TEXT, type PgPool } from './pg-pool.js';
+import { assertSchemaVersion } from './schema-version.js';
+import type { SqlNames } from './sql-names.js';
+
+/**
+ * Events in PostgreSQL. Every verb is one call of the function of the same name in `migrations/`; statements are
+ * not prepared by name, so that a pooler in transaction mode serves as well.
+ */
+export class PostgresOutboxStore extends OutboxStore {
+  /** @param onClose ends the pool if it is the store's own */
+  constructor(
+    private readonly pool: PgPool,
+    private readonly names: SqlNames,
+    private readonly onClose: () => Promise<void> = async () => {},
+  ) {
+    super();
+  }
+
+  async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
+    const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1)) AS ids`;
+    const values = [fromNewEvents(events)];
+    if (executor === undefined) return this.ids(text, values);
+    const { rows } = await executor.query(text, values);
+    // The caller's connection parses columns as the caller likes: json may arrive as text.
+    const { ids } = rows[0] as { ids: string[] | string };
+    return typeof ids === 'string' ? (JSON.parse(ids) as string[]) : ids;
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimedEvent[]> {
+    return this.take('claim', request);
+  }
+
+  async reap(request: ClaimRequest): Promise<ClaimedEvent[]> {
+    return this.take('reap', request);
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<string[]> {
+    if (settlements.length === 0) return [];
+    return this.call('settle', [fromSettlements(settlements)]);
+  }
+
+  async renew(leases: readonly Lease[], leaseMs: number): Promise<string[]> {
+    if (leases.length === 0) return [];
+    const rows = leases.map(({ id, leaseToken }) => ({ id, lease_token: leaseToken }));
+    return this.call('renew', [JSON.stringify(rows), leaseMs]);
+  }
+
+  async redrive(request: RedriveRequest): Promise<string[]> {
+    return this.call('redrive', [
+      ...filterValues(request),
+      request.limit,
+      request.firstDelayMs,
+      request.spacingMs,
+    ]);
+  }
+
+  async discard(request: DeadLetterFilter & { limit: number }): Promise<string[]> {
+    return this.call('discard', [...filterValues(request), request.limit]);
+  }
+
+  async prune({ status, olderThanMs, limit }: PruneRequest): Promise<number> {
+    const [row] = await this.query(
+      `SELECT ${this.names.qualified('prune')}($1, $2, $3) AS pruned`,
+      [status, olderThanMs, limit],
+    );
+    return Number(row?.['pruned']);
+  }
+
+  async deadLetters(request: DeadLetterPageRequest): Promise<DeadLetterPage> {
+    const [time, id] = readCursor(request.after);
+    // One row more than the page, to know whether there is another page.
+    const rows = await this.query(
+      `SELECT ${STORED_COLUMNS} FROM ${this.names.qualified('dead_letters')}($1, $2, $3, $4, $5, $6, $7)`,
+      [...filterValues(request), time, id, request.limit + 1],
+    );
+    const page = rows.slice(0, request.limit);
+    const last = page.at(-1);
+    return {
+      items: page.map(toDeadLetter),
+      next: rows.length > request.limit && last !== undefined ? writeCursor(last) : null,
+    };
+  }
+
+  async countDeadLetters(filter: DeadLetterFilter): Promise<number> {
+    const [row] = await this.query(
+      `SELECT count(*) AS total FROM ${this.names.events}
+       WHERE status = 'FAILED'
+         AND ($1::uuid[] IS NULL OR id = ANY ($1))
+         AND ($2::text IS NULL OR event_type = $2)
+         AND ($3::timestamptz IS NULL OR processed_at >= $3)
+         AND ($4::timestamptz IS NULL OR processed_at < $4)`,
+      filterValues(filter),
+    );
+    return Number(row?.['total']);
+  }
+
+  async find(id: string): Promise<StoredEvent | null> {
+    const [row] = await this.query(
+      `SELECT ${STORED_COLUMNS} FROM ${this.names.events} WHERE id = $1`,
+      [id],
+    );
+    return row === undefined ? null : toStoredEvent(row);
+  }
+
+  async stats(): Promise<OutboxStats> {
+    const [row] = await this.query(`SELECT ${this.names.qualified('stats')}() AS stats`, []);
+    const stats = JSON.parse(row?.['stats'] ?? '') as StatsRow;
+    return {
+      due: stats.due,
+      scheduled: stats.scheduled,
+      processing: stats.processing,
+      failed: stats.failed,
+      completedEstimate: stats.completed_estimate,
+      oldestDueAgeMs: stats.oldest_due_age_ms,
+      unheard: stats.unheard,
+    };
+  }
+
+  async check(): Promise<void> {
+    await assertSchemaVersion(this.pool, this.names);
+  }
+
+  async close(): Promise<void> {
+    await this.onClose();
+  }
+
+  private async take(
+    verb: 'claim' | 'reap',
+    { limit, leaseMs }: ClaimRequest,
+  ): Promise<ClaimedEvent[]> {
+    const leaseToken = randomUUID();
+    const text = `SELECT ${CLAIMED_COLUMNS} FROM ${this.names.qualified(verb)}($1, $2, $3)`;
+    return toClaimedEvents(await this.query(text, [limit, leaseMs, leaseToken]), leaseToken);
+  }
+
+  private async call(verb: string, values: unknown[]): Promise<string[]> {
+    const placeholders = values.map((_, index) => `$${index + 1}`).join(', ');
+    return this.ids(
+      `SELECT array_to_json(${this.names.qualified(verb)}(${placeholders})) AS ids`,
+      values,
+    );
+  }
+
+  private async ids(text: string, values: unknown[]): Promise<string[]> {
+    const [row] = await this.query(text, values);
+    return JSON.parse(row?.['ids'] ?? '[]') as string[];
+  }
+
+  private async query(text: string, values: unknown[]): Promise<TextRow[]> {
+    const { rows } = await this.pool.query({ text, values, types: AS_TEXT });
+    return rows as TextRow[];
+  }
+}
+
+/** The answer of `outbox_stats`. */
+interface StatsRow {
+  readonly due: number;
+  readonly scheduled: number;
+  readonly processing: number;
+  readonly failed: number;
+  readonly completed_estimate: number | null;
+  readonly oldest_due_age_ms: number | null;
+  readonly unheard: Record<string, number>;
+}
+
+function filterValues({ ids, eventType, failedAfter, failedBefore }: DeadLetterFilter): unknown[] {
+  return [
+    ids ?? null,
+    eventType ?? null,
+    failedAfter?.toISOString() ?? null,
+    failedBefore?.toISOString() ?? null,
+  ];
+}
+
+// The cursor carries the time as text: a Date would drop its microseconds and skip or repeat rows.
+function writeCursor(row: TextRow): string {
+  return Buffer.from(JSON.stringify([row['processed_at_text'], row['id']])).toString('base64url');
+}
+
+function readCursor(cursor: string | undefined): [time: string | null, id: string | null] {
+  if (cursor === undefined) return [null, null];
+  try {
+    const [time, id] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[];
+    if (typeof time === 'string' && typeof id === 'string') return [time, id];
+  } catch {
+    // Not ours: said below.
+  }
+  throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
+}

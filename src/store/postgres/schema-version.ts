@@ -1,0 +1,55 @@
+import { OutboxError } from '../../event/outbox-error.js';
+import { AS_TEXT, type PgQuery } from './pg-pool.js';
+import { DEFAULT_SCHEMA, DEFAULT_TABLE, type SqlNames } from './sql-names.js';
+
+/** The migration this code was written for: the highest number in `migrations/`. */
+export const SCHEMA_VERSION = 3;
+
+/** The newest migration applied to the database; 0 if there is none. */
+export async function readSchemaVersion(
+  db: { query(config: PgQuery): Promise<{ rows: unknown[] }> },
+  names: SqlNames,
+): Promise<number> {
+  const migrations = names.qualified('migrations');
+  // Two statements: the second cannot even be parsed while the table is missing.
+  const found = await db.query({
+    text: 'SELECT to_regclass($1) AS found',
+    values: [migrations],
+    types: AS_TEXT,
+  });
+  if ((found.rows[0] as { found: string | null }).found === null) return 0;
+  const version = await db.query({
+    text: `SELECT coalesce(max(version), 0) AS version FROM ${migrations}`,
+    types: AS_TEXT,
+  });
+  return Number((version.rows[0] as { version: string }).version);
+}
+
+/** @throws OutboxError `SCHEMA_MISMATCH` that says what to run */
+export async function assertSchemaVersion(
+  db: { query(config: PgQuery): Promise<{ rows: unknown[] }> },
+  names: SqlNames,
+): Promise<void> {
+  const version = await readSchemaVersion(db, names);
+  if (version === SCHEMA_VERSION) return;
+  if (version > SCHEMA_VERSION) throw databaseIsNewer(version, names);
+  const state =
+    version === 0
+      ? 'has no outbox yet'
+      : `is at outbox version ${version}, this code needs ${SCHEMA_VERSION}`;
+  const flags =
+    (names.schema === DEFAULT_SCHEMA ? '' : ` --schema ${names.schema}`) +
+    (names.table === DEFAULT_TABLE ? '' : ` --table ${names.table}`);
+  throw new OutboxError(
+    'SCHEMA_MISMATCH',
+    `the database ${state} (${names.events}): run "npx nestjs-outbox-relay migrate${flags}", or set migrate: true`,
+  );
+}
+
+export function databaseIsNewer(version: number, names: SqlNames): OutboxError {
+  return new OutboxError(
+    'SCHEMA_MISMATCH',
+    `the database is at outbox version ${version} (${names.events}), newer than the ${SCHEMA_VERSION} this code knows: ` +
+      'upgrade nestjs-outbox-relay',
+  );
+}

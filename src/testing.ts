@@ -1,0 +1,2 @@
+// The second door: for the tests of applications.
+export { InMemoryOutboxStore } from './store/memory/in-memory-outbox-store.js';
