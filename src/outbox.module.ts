@@ -80,7 +80,7 @@ const providers: Provider[] = [
       });
       const reporter = new Reporter(logger, (notice) => emitter.emit(OUTBOX_DEAD_LETTER, notice));
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
-      const pump = new Pump(relay, options.relay, logger, options.relaying);
+      const pump = new Pump(relay, options.relaying);
       return { options, store, emitter, relay, pump, pruner: new Pruner(store, options.retention) };
     },
   },

@@ -1,18 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OutboxError } from '../event/outbox-error.js';
 import type { Delivery, DeliveryOutcome, RunningDelivery } from '../delivery/delivery.js';
-import type { ClaimedEvent, OutboxStore, Settlement } from '../store/outbox-store.js';
+import { OutboxError } from '../event/outbox-error.js';
+import type { ClaimedEvent, ClaimRequest, OutboxStore, Settlement } from '../store/outbox-store.js';
+import { Conveyor, type ConveyorEnds, type Finished } from './conveyor.js';
 import { judge, judgeExpired, type JudgeContext } from './judge.js';
 import { LeaseKeeper, type Held } from './lease-keeper.js';
 import type { Log } from './log.js';
+import { Outage } from './outage.js';
 import type { RelaySettings } from './relay-settings.js';
 import type { Reporter } from './reporter.js';
-import { Settler } from './settler.js';
 
 // After a stop has cancelled what still ran: the time to write that down.
 const LAST_SETTLE_MS = 2_000;
 
-/** A claimed event on its way through this process. */
+/** A claimed event that this process is responsible for. */
 interface Handling extends Held {
   /** By the process's own steady clock: what has passed since the claim. */
   readonly since: number;
@@ -23,11 +24,11 @@ interface Handling extends Held {
 /**
  * Moves events: claim, deliver, judge, settle. Several relays may work on one table; none needs the others.
  */
-export class Relay {
-  private readonly settler: Settler;
+export class Relay implements ConveyorEnds {
   private readonly leases: LeaseKeeper;
-  private readonly handlings = new Set<Handling>();
-  private onIdle: () => void = () => {};
+  private readonly outage: Outage;
+  private readonly handlings = new Map<ClaimedEvent, Handling>();
+  private readonly conveyors = new Set<Conveyor>();
   private opened = false;
   private stopping = false;
 
@@ -41,9 +42,8 @@ export class Relay {
     private readonly settings: RelaySettings,
     log: Log,
   ) {
-    // A lease is renewed when a third is gone, so a third is left at the least when a delivery ends.
-    this.settler = new Settler(store, log, settings.leaseMs / 3);
     this.leases = new LeaseKeeper(store, log, settings.leaseMs);
+    this.outage = new Outage(log);
   }
 
   /** The listeners are attached: from now on events can reach them. */
@@ -60,50 +60,45 @@ export class Relay {
     return this.stopping;
   }
 
-  /** One pass: claims at most `limit` due events, delivers and settles them. @returns how many it handled */
-  async pass(limit: number): Promise<number> {
-    const claimed = await this.claim(limit);
-    const queue = claimed.values();
-    const places = Array.from(
-      { length: Math.min(this.settings.concurrency, claimed.length) },
-      async () => {
-        for (const handle of queue) await handle();
-      },
-    );
-    await Promise.all(places);
-    return claimed.length;
+  /** A conveyor between the store and the listeners, which a stop stops. */
+  openConveyor(): Conveyor {
+    const conveyor = new Conveyor(this, this.settings);
+    this.conveyors.add(conveyor);
+    return conveyor;
   }
 
   /**
-   * Claims at most `limit` due events. They are held from now on.
-   * @returns for each event, what handles it: deliver, judge, settle. It never rejects.
+   * One pass: claims at most `limit` due events, delivers and settles them.
+   * @returns how many it handled
    * @throws OutboxError `SETUP` before the listeners are attached: nobody would hear the events
    */
-  async claim(limit: number): Promise<(() => Promise<void>)[]> {
-    if (this.stopping) return [];
-    if (!this.opened)
+  async pass(limit: number): Promise<number> {
+    if (this.stopping) return 0;
+    if (!this.opened) {
       throw new OutboxError(
         'SETUP',
         'the listeners are not attached yet: await app.init() or app.listen() first',
       );
-    const claimed = await this.store.claim({ limit, leaseMs: this.settings.leaseMs });
-    return claimed.map((event) => {
-      const handling = this.hold(event);
-      return () => this.handle(event, handling);
-    });
+    }
+    const claimed = await this.store.claim(this.claimRequest(limit));
+    for (const event of claimed) this.hold(event);
+    const conveyor = this.openConveyor();
+    conveyor.take(claimed);
+    await conveyor.idle();
+    this.conveyors.delete(conveyor);
+    return claimed.length;
   }
 
   /** Counts a failed attempt for every event whose relay died over it. @returns how many it found */
   async reap(): Promise<number> {
-    const expired = await this.store.reap({
-      limit: this.settings.batchSize,
-      leaseMs: this.settings.leaseMs,
-    });
-    await Promise.all(
-      expired.map((event) =>
-        this.settle(event, judgeExpired(event, this.judgeContext(event.claimedAt))),
-      ),
-    );
+    const expired = await this.store.reap(this.claimRequest(this.settings.batchSize));
+    if (expired.length === 0) return 0;
+    const judged = expired.map((event) => ({
+      event,
+      settlement: judgeExpired(event, this.judgeContext(event.claimedAt)),
+    }));
+    const settled = await this.store.settle(judged.map(({ settlement }) => settlement));
+    this.report(judged, new Set(settled));
     return expired.length;
   }
 
@@ -113,40 +108,64 @@ export class Relay {
    */
   async stop(): Promise<void> {
     this.stopping = true;
-    await this.idle(this.settings.shutdownTimeoutMs);
-    for (const { delivery } of this.handlings)
+    for (const conveyor of this.conveyors) conveyor.stop();
+    await this.idleWithin(this.settings.shutdownTimeoutMs);
+    for (const { delivery } of this.handlings.values()) {
       delivery?.cancel(new Error('the process is shutting down'));
-    await this.idle(LAST_SETTLE_MS);
+    }
+    await this.idleWithin(LAST_SETTLE_MS);
+    for (const conveyor of this.conveyors) conveyor.abandon();
   }
 
-  private async handle(event: ClaimedEvent, handling: Handling): Promise<void> {
+  async exchange(finished: readonly Finished[], limit: number): Promise<ClaimedEvent[]> {
+    const claim = limit > 0 && !this.stopping ? this.claimRequest(limit) : null;
+    const settlements = finished.map(({ settlement }) => settlement);
+    const { settled, claimed } = await this.store.settleAndClaim(settlements, claim);
+    this.outage.over();
+    for (const event of claimed) this.hold(event);
+    this.report(finished, settled);
+    return claimed;
+  }
+
+  failed(error: unknown): number {
+    return this.outage.waitMs(error);
+  }
+
+  async handle(event: ClaimedEvent): Promise<Settlement | undefined> {
+    const handling = this.handlings.get(event);
+    if (handling === undefined) return undefined;
     if (!this.stopping && !handling.lost) handling.delivery = this.delivery.start(event);
     const outcome = (await handling.delivery?.outcome) ?? CANCELLED;
 
+    this.handlings.delete(event);
     this.leases.letGo(handling);
-    if (handling.lost) this.reporter.leaseLost(event);
-    else {
-      const now = new Date(event.claimedAt.getTime() + performance.now() - handling.since);
-      await this.settle(event, this.settlementFor(event, outcome, now));
+    if (handling.lost) {
+      this.reporter.leaseLost(event);
+      return undefined;
     }
-    this.handlings.delete(handling);
-    if (this.handlings.size === 0) this.onIdle();
+    return this.settlementFor(event, outcome, handling.since);
   }
 
-  private settlementFor(event: ClaimedEvent, outcome: DeliveryOutcome, now: Date): Settlement {
-    if (outcome.kind === 'cancelled')
+  private settlementFor(event: ClaimedEvent, outcome: DeliveryOutcome, since: number): Settlement {
+    if (outcome.kind === 'cancelled') {
       return { id: event.id, leaseToken: event.leaseToken, outcome: 'released' };
+    }
+    // The database's clock at the claim, and what has passed since by a clock that nobody sets.
+    const now = new Date(event.claimedAt.getTime() + performance.now() - since);
     return judge(event, outcome, this.judgeContext(now));
   }
 
-  private async settle(event: ClaimedEvent, settlement: Settlement): Promise<void> {
-    const settled = await this.settler.settle(settlement);
-    if (!settled) return this.reporter.leaseLost(event);
-    this.reporter.settled(event, settlement);
-    if (settlement.outcome === 'retry') this.onDueIn(settlement.delayMs);
+  private report(finished: readonly Finished[], settled: ReadonlySet<string>): void {
+    for (const { event, settlement } of finished) {
+      if (!settled.has(event.id)) this.reporter.leaseLost(event);
+      else {
+        this.reporter.settled(event, settlement);
+        if (settlement.outcome === 'retry') this.onDueIn(settlement.delayMs);
+      }
+    }
   }
 
-  private hold(event: ClaimedEvent): Handling {
+  private hold(event: ClaimedEvent): void {
     const handling: Handling = {
       lease: event,
       since: performance.now(),
@@ -157,21 +176,25 @@ export class Relay {
         handling.delivery?.cancel(new Error('the lease was lost to another process'));
       },
     };
-    this.handlings.add(handling);
+    this.handlings.set(event, handling);
     this.leases.hold(handling);
-    return handling;
+  }
+
+  private claimRequest(limit: number): ClaimRequest {
+    return { limit, leaseMs: this.settings.leaseMs };
   }
 
   private judgeContext(now: Date): JudgeContext {
     return { settings: this.settings, now, random: Math.random() };
   }
 
-  private async idle(limitMs: number): Promise<void> {
-    if (this.handlings.size === 0) return;
-    const idle = new Promise<void>((resolve) => {
-      this.onIdle = resolve;
-    });
-    await Promise.race([idle, sleep(limitMs)]);
+  private async idleWithin(limitMs: number): Promise<void> {
+    const timeout = new AbortController();
+    const idle = Promise.all([...this.conveyors].map((conveyor) => conveyor.idle()));
+    await Promise.race([
+      idle.then(() => timeout.abort()),
+      sleep(limitMs, undefined, { signal: timeout.signal }).catch(() => {}),
+    ]);
   }
 }
 

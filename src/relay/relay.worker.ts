@@ -13,6 +13,9 @@ export interface Ticks {
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 
+// How long a shutdown waits for pg-boss, whose database may be out of reach.
+const TICKS_STOP_MS = 7_000;
+
 /**
  * Starts the relay once the listeners are attached, and stops it before they are removed. The database may be down
  * at the start: the process stays up, and the worker goes on trying.
@@ -23,6 +26,7 @@ export class RelayWorker {
   private starting: Promise<void> | undefined;
   private stopped: Promise<void> | undefined;
 
+  private opening: Promise<void> | undefined;
   private ticks: Ticks | undefined;
 
   constructor(
@@ -59,7 +63,9 @@ export class RelayWorker {
       return;
     }
     this.relay.open();
-    if (this.openTicks !== undefined) await this.keepTryingToTick(this.openTicks);
+    if (this.openTicks === undefined) return;
+    this.opening = this.keepTryingToTick(this.openTicks);
+    await this.opening;
   }
 
   private async keepTryingToTick(openTicks: () => Promise<Ticks>): Promise<void> {
@@ -73,7 +79,8 @@ export class RelayWorker {
         await this.readiness.storeReady();
         this.pump.wake();
         this.ticks ??= await openTicks();
-        await this.ticks.start();
+        // The loop ends here if the process was told to stop meanwhile: nothing starts to tick after that.
+        if (!signal.aborted) await this.ticks.start();
         return;
       } catch (error) {
         this.logger.error(
@@ -89,6 +96,12 @@ export class RelayWorker {
     const relayStopped = this.relay.stop();
     this.pump.stop();
     await relayStopped;
+    // What is just being opened is closed as well, if need be after the shutdown has gone on without it.
+    const ticksStopped = Promise.resolve(this.opening).then(() => this.stopTicks());
+    await Promise.race([ticksStopped, sleep(TICKS_STOP_MS, undefined, { ref: false })]);
+  }
+
+  private async stopTicks(): Promise<void> {
     await this.ticks
       ?.stop()
       .catch((error: unknown) =>

@@ -48,6 +48,8 @@ export class PgBossTicks {
       deleteAfterSeconds: 3_600,
     });
     await this.boss.schedule(this.queue, EVERY_MINUTE, null, {});
+    await this.boss.send(this.queue, null, {});
+    // Last of all: whoever repeats a start that has failed must not end up with two workers.
     await this.boss.work(
       this.queue,
       { batchSize: 1, pollingIntervalSeconds: POLL_SECONDS, includeMetadata: true },
@@ -56,7 +58,6 @@ export class PgBossTicks {
         await this.onTick();
       },
     );
-    await this.boss.send(this.queue, null, {});
   }
 
   async stop(): Promise<void> {

@@ -168,6 +168,16 @@ export abstract class OutboxStore {
   /** @returns the ids that were still held and are settled now */
   abstract settle(settlements: readonly Settlement[]): Promise<string[]>;
 
+  /**
+   * {@link settle}, then {@link claim}: what a relay under load does all the time. Both happen or neither does.
+   * @param claim `null`: settle only
+   * @returns `settled`: the ids that were still held
+   */
+  abstract settleAndClaim(
+    settlements: readonly Settlement[],
+    claim: ClaimRequest | null,
+  ): Promise<{ settled: ReadonlySet<string>; claimed: ClaimedEvent[] }>;
+
   /** Prolongs leases from the store's now. @returns the ids that are still held */
   abstract renew(leases: readonly Lease[], leaseMs: number): Promise<string[]>;
 

@@ -124,6 +124,14 @@ export class InMemoryOutboxStore extends OutboxStore {
     });
   }
 
+  async settleAndClaim(
+    settlements: readonly Settlement[],
+    claim: ClaimRequest | null,
+  ): Promise<{ settled: Set<string>; claimed: ClaimedEvent[] }> {
+    const settled = new Set(await this.settle(settlements));
+    return { settled, claimed: claim === null ? [] : await this.claim(claim) };
+  }
+
   async renew(leases: readonly Lease[], leaseMs: number): Promise<string[]> {
     const leasedUntil = this.now() + leaseMs;
     return leases.flatMap((lease) => {

@@ -67,6 +67,29 @@ export class PostgresOutboxStore extends OutboxStore {
     return this.call('settle', [fromSettlements(settlements)]);
   }
 
+  async settleAndClaim(
+    settlements: readonly Settlement[],
+    claim: ClaimRequest | null,
+  ): Promise<{ settled: Set<string>; claimed: ClaimedEvent[] }> {
+    const completed = settlements.filter(({ outcome }) => outcome === 'completed');
+    const others = settlements.filter(({ outcome }) => outcome !== 'completed');
+    const leaseToken = randomUUID();
+    const rows = await this.query(
+      `SELECT ${CLAIMED_COLUMNS}, lost FROM ${this.names.qualified('settle_and_claim')}($1, $2, $3, $4, $5, $6)`,
+      [
+        completed.map(({ id }) => id),
+        completed.map((settlement) => settlement.leaseToken),
+        fromSettlements(others),
+        claim?.limit ?? 0,
+        claim?.leaseMs ?? 0,
+        leaseToken,
+      ],
+    );
+    const settled = new Set(settlements.map(({ id }) => id));
+    for (const row of rows) if (row['lost'] === 't') settled.delete(row['id'] ?? '');
+    return { settled, claimed: toClaimedEvents(rows.filter((row) => row['lost'] === 'f'), leaseToken) };
+  }
+
   async renew(leases: readonly Lease[], leaseMs: number): Promise<string[]> {
     if (leases.length === 0) return [];
     const rows = leases.map(({ id, leaseToken }) => ({ id, lease_token: leaseToken }));
