@@ -9,11 +9,14 @@
 --   returns the ids that were written
 CREATE OR REPLACE FUNCTION public.outbox_enqueue(events jsonb)
 RETURNS uuid[]
-LANGUAGE sql
+LANGUAGE plpgsql
 SET search_path = ''
 AS $outbox$
+DECLARE
+  written uuid[];
+BEGIN
   WITH stored AS (
-    INSERT INTO public.outbox_events (id, event_type, payload, metadata, scheduled_at)
+    INSERT INTO public.outbox_events AS stored_event (id, event_type, payload, metadata, scheduled_at)
     SELECT coalesce(event.id, gen_random_uuid()),
            event.event_type,
            event.payload,
@@ -22,20 +25,28 @@ AS $outbox$
     FROM jsonb_to_recordset(events) AS event (
            id uuid, event_type text, payload jsonb, metadata jsonb, scheduled_at timestamptz, delay_ms float8)
     ON CONFLICT (id) DO NOTHING
-    RETURNING id
+    RETURNING stored_event.id
   )
-  SELECT coalesce(array_agg(id), '{}') FROM stored;
+  SELECT coalesce(array_agg(stored.id), '{}') INTO written FROM stored;
+  RETURN written;
+END
 $outbox$;
 
 -- Takes due events under a lease, oldest due first, past rows that another relay is taking.
 -- By ctid: with `id IN (SELECT …)` the planner turns a large batch into a scan of the whole table.
-CREATE OR REPLACE FUNCTION public.outbox_claim(batch_size integer, lease_ms float8, new_lease_token uuid)
+--   not_before: a shortcut past index entries of events that were claimed before and cannot be vacuumed while some
+--   session holds an old snapshot. Rows due before it (committed late, released) are found by a claim without: null.
+CREATE OR REPLACE FUNCTION public.outbox_claim(
+  batch_size integer, lease_ms float8, new_lease_token uuid, not_before timestamptz)
 RETURNS TABLE (
   id uuid, event_type text, payload jsonb, metadata jsonb, retry_count integer, acknowledged_by text[],
   scheduled_at timestamptz, created_at timestamptz, unheard_since timestamptz, claimed_at timestamptz)
-LANGUAGE sql
+LANGUAGE plpgsql
 SET search_path = ''
 AS $outbox$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
   UPDATE public.outbox_events AS event
   SET status = 'PROCESSING',
       lease_token = new_lease_token,
@@ -44,11 +55,13 @@ AS $outbox$
           SELECT due.ctid
           FROM public.outbox_events AS due
           WHERE due.status = 'PENDING' AND due.scheduled_at <= now()
+            AND due.scheduled_at >= coalesce(not_before, '-infinity')
           ORDER BY due.scheduled_at
           LIMIT batch_size
           FOR UPDATE SKIP LOCKED))
-  RETURNING event.id, event.event_type, event.payload, event.metadata, event.retry_count, event.acknowledged_by,
+  RETURNING event.id, event.event_type::text, event.payload, event.metadata, event.retry_count, event.acknowledged_by,
             event.scheduled_at, event.created_at, event.unheard_since, now();
+END
 $outbox$;
 
 -- Takes over events whose lease has run out. The caller judges them (a crash is a failed attempt) and settles.
@@ -79,9 +92,12 @@ $outbox$;
 --   returns the ids that were still held
 CREATE OR REPLACE FUNCTION public.outbox_settle(settlements jsonb)
 RETURNS uuid[]
-LANGUAGE sql
+LANGUAGE plpgsql
 SET search_path = ''
 AS $outbox$
+DECLARE
+  held uuid[];
+BEGIN
   WITH settled AS (
     UPDATE public.outbox_events AS event
     SET status = settlement.status,
@@ -103,7 +119,9 @@ AS $outbox$
     WHERE event.id = settlement.id AND event.lease_token = settlement.lease_token
     RETURNING event.id
   )
-  SELECT coalesce(array_agg(id), '{}') FROM settled;
+  SELECT coalesce(array_agg(settled.id), '{}') INTO held FROM settled;
+  RETURN held;
+END
 $outbox$;
 
 -- Settles what is finished and claims what is due, in one statement: what a relay under load does all the time.
@@ -112,7 +130,8 @@ $outbox$;
 --   batch_size: 0 claims nothing
 --   returns the claimed events, and for each event that was not held any more a row with `lost`
 CREATE OR REPLACE FUNCTION public.outbox_settle_and_claim(
-  completed uuid[], tokens uuid[], settlements jsonb, batch_size integer, lease_ms float8, new_lease_token uuid)
+  completed uuid[], tokens uuid[], settlements jsonb, batch_size integer, lease_ms float8, new_lease_token uuid,
+  not_before timestamptz)
 RETURNS TABLE (
   id uuid, event_type text, payload jsonb, metadata jsonb, retry_count integer, acknowledged_by text[],
   scheduled_at timestamptz, created_at timestamptz, unheard_since timestamptz, claimed_at timestamptz, lost boolean)
@@ -151,7 +170,9 @@ BEGIN
   END IF;
 
   IF batch_size > 0 THEN
-    RETURN QUERY SELECT event.*, false FROM public.outbox_claim(batch_size, lease_ms, new_lease_token) AS event;
+    RETURN QUERY
+      SELECT event.*, false
+      FROM public.outbox_claim(batch_size, lease_ms, new_lease_token, not_before) AS event;
   END IF;
 END
 $outbox$;

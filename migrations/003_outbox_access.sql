@@ -25,10 +25,10 @@ BEGIN
 
   FOREACH verb IN ARRAY ARRAY[
     'public.outbox_enqueue(jsonb)',
-    'public.outbox_claim(integer, float8, uuid)',
+    'public.outbox_claim(integer, float8, uuid, timestamptz)',
     'public.outbox_reap(integer, float8, uuid)',
     'public.outbox_settle(jsonb)',
-    'public.outbox_settle_and_claim(uuid[], uuid[], jsonb, integer, float8, uuid)',
+    'public.outbox_settle_and_claim(uuid[], uuid[], jsonb, integer, float8, uuid, timestamptz)',
     'public.outbox_renew(jsonb, float8)',
     'public.outbox_redrive(uuid[], text, timestamptz, timestamptz, integer, float8, float8)',
     'public.outbox_discard(uuid[], text, timestamptz, timestamptz, integer)',

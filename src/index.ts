@@ -52,6 +52,7 @@ export {
   type OutboxStats,
   type PruneRequest,
   type RedriveRequest,
+  type SettledAndClaimed,
   type Settlement,
   type SqlExecutor,
   type StoredEvent,

@@ -1,14 +1,17 @@
 import { OutboxError } from './event/outbox-error.js';
+import type { ClientConfig } from 'pg';
 import { errorText } from './event/error-text.js';
 import type { ResolvedOptions } from './outbox-options.js';
 import type { Log } from './relay/log.js';
 import { openBoss, type BossDatabase } from './relay/open-boss.js';
+import type { WakeChannel } from './relay/wake-channel.js';
 import type { Ticks } from './relay/relay.worker.js';
 import { IntervalTicks, PgBossTicks } from './relay/ticks.js';
 import { migrate } from './schema/migrate.js';
 import type { OutboxStore } from './store/outbox-store.js';
 import { openPool } from './store/postgres/open-pool.js';
 import type { PgPool } from './store/postgres/pg-pool.js';
+import { PgWakeChannel } from './store/postgres/pg-wake-channel.js';
 import { PostgresOutboxStore } from './store/postgres/postgres-outbox-store.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE, sqlNames } from './store/postgres/sql-names.js';
 
@@ -17,23 +20,29 @@ export interface OpenedStore {
   readonly store: OutboxStore;
   /** Migrates or checks; harmless to repeat. */
   readonly prepare: () => Promise<void>;
+  /** How processes wake each other; `undefined` where the store has no way. */
+  readonly wakeChannel: WakeChannel | undefined;
 }
 
 export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
   if (options.store !== undefined) {
     const { store } = options;
-    return { store, prepare: () => store.check() };
+    return { store, prepare: () => store.check(), wakeChannel: undefined };
   }
   const names = sqlNames(options.schema, options.table);
-  const { pool, close } = poolOf(options, log);
-  const store = new PostgresOutboxStore(pool, names, close);
+  const { pool, clientConfig, close } = poolOf(options, log);
+  const wakeChannel = clientConfig && new PgWakeChannel(pool, clientConfig, names);
+  const store = new PostgresOutboxStore(pool, names, async () => {
+    await wakeChannel?.close();
+    await close();
+  });
   const prepare = async (): Promise<void> => {
     if (!options.migrate) return store.check();
     const { to, applied } = await migrate(pool, names);
     if (applied.length > 0)
       log.log(`migrated ${names.events} to version ${to}: ${applied.join(', ')}`);
   };
-  return { store, prepare };
+  return { store, prepare, wakeChannel };
 }
 
 /** What calls the caretaker every 15 seconds: pg-boss where there is one or a database for it, else a timer. */
@@ -52,17 +61,26 @@ export async function openTicks(
   return { start: () => ticks.start(), stop: close };
 }
 
-function poolOf(
-  { pool, connectionString }: ResolvedOptions,
-  log: Log,
-): { pool: PgPool; close: () => Promise<void> } {
-  if (pool !== undefined) return { pool, close: async () => {} };
-  if (connectionString === undefined)
+interface UsedPool {
+  readonly pool: PgPool;
+  /** For a connection of our own beside it. */
+  readonly clientConfig: ClientConfig | undefined;
+  readonly close: () => Promise<void>;
+}
+
+function poolOf({ pool, connectionString }: ResolvedOptions, log: Log): UsedPool {
+  if (pool !== undefined) {
+    // A pg pool carries what its clients are made of. One of its own connections is not ours to keep.
+    const clientConfig = 'options' in pool ? (pool.options as ClientConfig) : undefined;
+    return { pool, clientConfig, close: async () => {} };
+  }
+  if (connectionString === undefined) {
     throw new OutboxError('SETUP', 'no store, pool or connectionString');
-  const own = openPool(connectionString, (error) =>
-    log.debug(`an idle connection broke, the pool goes on: ${errorText(error)}`),
-  );
-  return { pool: own, close: () => own.end() };
+  }
+  const own = openPool(connectionString, (error) => {
+    log.debug(`an idle connection broke, the pool goes on: ${errorText(error)}`);
+  });
+  return { pool: own, clientConfig: own.options, close: () => own.end() };
 }
 
 function bossDatabase({

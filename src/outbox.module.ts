@@ -68,19 +68,23 @@ const providers: Provider[] = [
   ListenersExplorer,
   {
     provide: PARTS,
-    inject: [RESOLVED_OPTIONS, OutboxStore, EMITTER, ListenerRegistry],
+    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, ListenerRegistry],
     useFactory: (
       options: ResolvedOptions,
-      store: OutboxStore,
+      { store, wakeChannel }: OpenedStore,
       emitter: Emitter,
       registry: ListenerRegistry,
     ): OutboxParts => {
       const delivery = new Delivery(emitter, registry, {
         timeoutMs: options.relay.listenerTimeoutMs,
       });
-      const reporter = new Reporter(logger, (notice) => emitter.emit(OUTBOX_DEAD_LETTER, notice));
+      const reporter = new Reporter(
+        logger,
+        (notice) => emitter.emit(OUTBOX_DEAD_LETTER, notice),
+        () => Logger.isLevelEnabled('debug'),
+      );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
-      const pump = new Pump(relay, options.relaying);
+      const pump = new Pump(relay, options.relaying, wakeChannel);
       return { options, store, emitter, relay, pump, pruner: new Pruner(store, options.retention) };
     },
   },

@@ -17,6 +17,7 @@ import type { Pump } from './relay/pump.js';
 import type { Relay } from './relay/relay.js';
 import type { NewEvent, OutboxStats, OutboxStore } from './store/outbox-store.js';
 import { executorOf, type OutboxTransaction } from './transaction/executor-of.js';
+import { onTransactionEnd } from './transaction/transaction-end.js';
 
 export interface EnqueueOptions {
   /** The caller's open transaction: the event is part of it, and any failure is thrown. */
@@ -163,7 +164,8 @@ export class OutboxService {
 
   private async storeWithin(tx: OutboxTransaction, events: NewEvent[]): Promise<Set<string>> {
     const stored = await this.parts.store.enqueue(events, await executorOf(tx));
-    this.parts.pump.wakeAfterCommit();
+    const { pump } = this.parts;
+    if (!onTransactionEnd(tx, pump.wake)) pump.wakeAfterCommit();
     return new Set(stored);
   }
 

@@ -34,7 +34,7 @@ export class Attempt {
    */
   constructor(
     readonly payload: object,
-    expected: readonly ListenerMethod[],
+    private readonly expected: readonly ListenerMethod[],
     private readonly acknowledged: ReadonlySet<string>,
   ) {
     this.waiting = expected.map(({ name }) => name);
@@ -47,6 +47,11 @@ export class Attempt {
       if (this.reason !== undefined) this.abort.abort(this.reason);
     }
     return this.abort.signal;
+  }
+
+  /** Whether the event is for this listener: a raw one may emit the same object again, as another event. */
+  expects(name: string): boolean {
+    return this.expected.some((listener) => listener.name === name);
   }
 
   /** Listeners that were expected and have not been called yet. */
@@ -82,14 +87,20 @@ export class Attempt {
     }
   }
 
+  /** Notes the failure of a listener that is not an `@OnEvent` method. */
+  failUnnamed(error: unknown): void {
+    if (!this.closed) this.failures.push({ listener: UNNAMED_LISTENER, error });
+  }
+
   /**
-   * Notes that the emitter itself reported `error`. It is that of a listener that was never called (its provider
-   * could not be created), or else of one that is not an `@OnEvent` method.
+   * Notes that the emitter rejected with `error`. It is that of a listener that was never called (its provider could
+   * not be created), or else of one that is not an `@OnEvent` method.
    */
   failUnobserved(error: unknown): void {
     const [listener] = this.notCalled;
-    if (listener !== undefined) this.waiting.splice(this.waiting.indexOf(listener), 1);
-    this.failures.push({ listener: listener ?? UNNAMED_LISTENER, error });
+    if (this.closed || listener === undefined) return this.failUnnamed(error);
+    this.waiting.splice(this.waiting.indexOf(listener), 1);
+    this.failures.push({ listener, error });
   }
 
   /** Resolves when nothing runs and, if asked for, nothing is waited for any more. */
@@ -104,20 +115,26 @@ export class Attempt {
     });
   }
 
-  /** Ends the attempt: what comes later is not listened to. Listeners still running are told through the signal. */
-  close(reasonForRunning?: Error): void {
+  /**
+   * Ends the attempt: what comes later is not listened to.
+   * @param brokenOff why, if the emitter has not answered yet: what still runs has failed, and is told by the signal
+   */
+  close(brokenOff?: Error): void {
     if (this.closed) return;
+    const failedBefore = this.failures.length;
     for (const callId of this.running) {
-      this.failures.push({
-        listener: callId.slice(0, callId.lastIndexOf('#')),
-        error: reasonForRunning,
-      });
+      const listener = callId.slice(0, callId.lastIndexOf('#'));
+      this.failures.push({ listener, error: brokenOff });
     }
-    for (const listener of this.notCalled)
-      this.failures.push({ listener, error: new Error(NOT_CALLED) });
+    for (const listener of this.notCalled) {
+      const why = brokenOff === undefined ? NOT_CALLED : `was not called: ${brokenOff.message}`;
+      this.failures.push({ listener, error: new Error(why) });
+    }
+    // Every `@OnEvent` method has answered, and still the emitter waits: for a listener that nobody can observe.
+    if (brokenOff && this.failures.length === failedBefore) this.failUnnamed(brokenOff);
     this.closed = true;
-    this.reason = reasonForRunning;
-    this.abort?.abort(reasonForRunning);
+    this.reason = brokenOff;
+    this.abort?.abort(brokenOff);
   }
 
   /** How it ended, once closed. A name that succeeded in one call and failed in another has not succeeded. */

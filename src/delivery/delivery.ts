@@ -5,7 +5,7 @@ import { Attempt, reportingTo, type ListenerFailure } from './attempt.js';
 import type { Emitter } from './emitter.js';
 import type { ListenerRegistry } from './listener-registry.js';
 import { observeAgain } from './observe.js';
-import type { OutboxContext } from './outbox-context.js';
+import { DeliveryContext } from './delivery-context.js';
 
 /** How a delivery ended. */
 export type DeliveryOutcome =
@@ -41,6 +41,8 @@ const LATE_CREATION_MS = 1_000;
  * proves nothing, since `@OnEvent` swallows errors by default and the first rejection ends the wait for the others.
  */
 export class Delivery {
+  private readonly goodTypes = new Set<string>();
+
   constructor(
     private readonly emitter: Emitter,
     private readonly registry: ListenerRegistry,
@@ -48,7 +50,7 @@ export class Delivery {
   ) {}
 
   start(event: ClaimedEvent): RunningDelivery {
-    const problem = eventTypeProblem(event.eventType) ?? payloadProblem(event.payload);
+    const problem = this.typeProblem(event.eventType) ?? payloadProblem(event.payload);
     if (problem !== undefined) return ended(rejected(problem));
     if (this.emitter.listeners(event.eventType).length === 0) return ended({ kind: 'unheard' });
 
@@ -57,7 +59,7 @@ export class Delivery {
     const payload: Record<string, unknown> = { ...event.payload };
     const attempt = new Attempt(payload, expected, new Set(event.acknowledgedBy));
     // Assignment is safe: `_outbox` is no accessor, and enqueue refuses payloads that bring their own.
-    payload['_outbox'] = contextOf(event, attempt);
+    payload['_outbox'] = new DeliveryContext(event, attempt);
 
     let cancel: (reason: Error) => void = () => {};
     const outcome = new Promise<DeliveryOutcome>((resolve) => {
@@ -83,17 +85,20 @@ export class Delivery {
     return { outcome, cancel };
   }
 
+  // Once per type and not per event; bounded, for event types come from data.
+  private typeProblem(eventType: string): string | undefined {
+    if (this.goodTypes.has(eventType)) return undefined;
+    const problem = eventTypeProblem(eventType);
+    if (problem === undefined && this.goodTypes.size < 1_000) this.goodTypes.add(eventType);
+    return problem;
+  }
+
   /** Resolves when every listener has answered. Never rejects. */
   private async emit(attempt: Attempt, eventType: string, payload: object): Promise<void> {
-    let failure: { error: unknown } | undefined;
-    try {
-      await reportingTo(attempt, () => this.emitter.emitAsync(eventType, payload));
-    } catch (error) {
-      failure = { error };
-    }
+    const rejection = await this.emitAndCatch(attempt, eventType, payload);
     if (attempt.notCalled.length > 0) await nextTurn().then(() => nextTurn());
     await attempt.quiet({ evenWaiting: false });
-    if (failure === undefined) return;
+    if (rejection === undefined) return;
 
     if (attempt.notCalled.length > 0) {
       await Promise.race([
@@ -102,21 +107,29 @@ export class Delivery {
       ]);
       await attempt.quiet({ evenWaiting: false });
     }
-    attempt.failUnobserved(failure.error);
+    attempt.failUnobserved(rejection.error);
   }
-}
 
-function contextOf(event: ClaimedEvent, attempt: Attempt): OutboxContext {
-  const context = {
-    id: event.id,
-    eventType: event.eventType,
-    attempt: event.retryCount + 1,
-    retryCount: event.retryCount,
-    scheduledAt: event.scheduledAt,
-    createdAt: event.createdAt,
-    metadata: event.metadata,
-  };
-  return Object.defineProperty(context, 'signal', { get: () => attempt.signal }) as OutboxContext;
+  private async emitAndCatch(
+    attempt: Attempt,
+    eventType: string,
+    payload: object,
+  ): Promise<{ error: unknown } | undefined> {
+    let answers: Promise<unknown>;
+    try {
+      answers = reportingTo(attempt, () => this.emitter.emitAsync(eventType, payload));
+    } catch (error) {
+      // Thrown out of the emitter's loop: by a raw listener, for `@OnEvent` methods are called by async functions.
+      attempt.failUnnamed(error);
+      return undefined;
+    }
+    try {
+      await answers;
+      return undefined;
+    } catch (error) {
+      return { error };
+    }
+  }
 }
 
 function payloadProblem(payload: unknown): string | undefined {

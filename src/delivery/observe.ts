@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { attemptFor } from './attempt.js';
 import type { ListenerMethod } from './listener-registry.js';
 
-type Method = (this: object, ...args: unknown[]) => unknown;
+type Method = (this: object | undefined, ...args: unknown[]) => unknown;
 
 const OBSERVED = new WeakSet<Method>();
 
@@ -19,10 +19,12 @@ export function observe(target: object, method: string): void {
   if (typeof original !== 'function' || OBSERVED.has(original as Method)) return;
 
   const observed = new Proxy(original as Method, {
-    apply(called, self: object, args: unknown[]) {
-      const attempt = attemptFor(args[0]);
+    apply(called, self: object | undefined, args: unknown[]) {
       const call = (): unknown => Reflect.apply(called, self, args);
-      return attempt === undefined ? call() : attempt.observe(listenerName(self, method), call);
+      const attempt = attemptFor(args[0]);
+      if (attempt === undefined || self == null) return call();
+      const name = listenerName(self, method);
+      return attempt.expects(name) ? attempt.observe(name, call) : call();
     },
   });
   for (const key of Reflect.getMetadataKeys(original) as unknown[]) {

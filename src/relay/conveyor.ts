@@ -90,7 +90,10 @@ export class Conveyor {
   }
 
   private isIdle(): boolean {
-    return !this.mayBeDue && this.running + this.waiting.length + this.finished.length + this.exchanges === 0;
+    return (
+      !this.mayBeDue &&
+      this.running + this.waiting.length + this.finished.length + this.exchanges === 0
+    );
   }
 
   private move(): void {
@@ -105,14 +108,16 @@ export class Conveyor {
   }
 
   private fillPlaces(): void {
-    for (const event of this.waiting.splice(0, this.settings.concurrency - this.running)) this.start(event);
+    for (const event of this.waiting.splice(0, this.settings.concurrency - this.running))
+      this.start(event);
   }
 
   /** Claims only when what is held has about found its places: the rest is better off with another process. */
   private claimable(): number {
-    if (!this.mayBeDue || this.stopping || this.waiting.length >= this.settings.concurrency) return 0;
-    if (this.running + this.waiting.length > this.settings.concurrency) return 0;
-    return this.claiming === 0 || (this.flowing && this.claiming < MOST_EXCHANGES) ? this.settings.batchSize : 0;
+    const { batchSize, concurrency } = this.settings;
+    const wanted = this.mayBeDue && !this.stopping;
+    if (!wanted || this.running + this.waiting.length > concurrency) return 0;
+    return this.claiming === 0 || this.flowing ? batchSize : 0;
   }
 
   private async exchange(finished: Finished[], limit: number): Promise<void> {

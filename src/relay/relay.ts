@@ -13,6 +13,9 @@ import type { Reporter } from './reporter.js';
 // After a stop has cancelled what still ran: the time to write that down.
 const LAST_SETTLE_MS = 2_000;
 
+// After a claim that took a shortcut.
+const LOOK_AGAIN_MS = 1_000;
+
 /** A claimed event that this process is responsible for. */
 interface Handling extends Held {
   /** By the process's own steady clock: what has passed since the claim. */
@@ -34,6 +37,9 @@ export class Relay implements ConveyorEnds {
 
   /** Told when an event will be due again in so many milliseconds. */
   onDueIn: (delayMs: number) => void = () => {};
+
+  /** Told when a claim came back full: there is more than this process can take at once. */
+  onBacklog: () => void = () => {};
 
   constructor(
     private readonly store: OutboxStore,
@@ -120,9 +126,14 @@ export class Relay implements ConveyorEnds {
   async exchange(finished: readonly Finished[], limit: number): Promise<ClaimedEvent[]> {
     const claim = limit > 0 && !this.stopping ? this.claimRequest(limit) : null;
     const settlements = finished.map(({ settlement }) => settlement);
-    const { settled, claimed } = await this.store.settleAndClaim(settlements, claim);
+    const { settled, claimed, lookedEverywhere } = await this.store.settleAndClaim(
+      settlements,
+      claim,
+    );
     this.outage.over();
     for (const event of claimed) this.hold(event);
+    if (limit > 0 && claimed.length === limit) this.onBacklog();
+    else if (!lookedEverywhere) this.onDueIn(LOOK_AGAIN_MS);
     this.report(finished, settled);
     return claimed;
   }

@@ -70,6 +70,7 @@ export class RelayWorker {
 
   private async keepTryingToTick(openTicks: () => Promise<Ticks>): Promise<void> {
     const { signal } = this.stopping;
+    let listening = false;
     for (
       let waitMs = FIRST_WAIT_MS;
       !signal.aborted;
@@ -78,6 +79,8 @@ export class RelayWorker {
       try {
         await this.readiness.storeReady();
         this.pump.wake();
+        if (!listening) this.pump.listen();
+        listening = true;
         this.ticks ??= await openTicks();
         // The loop ends here if the process was told to stop meanwhile: nothing starts to tick after that.
         if (!signal.aborted) await this.ticks.start();

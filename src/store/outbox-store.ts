@@ -73,6 +73,14 @@ export type Settlement = Lease &
     | { readonly outcome: 'released' }
   );
 
+export interface SettledAndClaimed {
+  /** Ids that were still held. */
+  readonly settled: ReadonlySet<string>;
+  readonly claimed: ClaimedEvent[];
+  /** `false`: the claim took a shortcut and may have missed events; one a second later looks everywhere. */
+  readonly lookedEverywhere: boolean;
+}
+
 /** Which dead letters are meant. Without any field: all of them. */
 export interface DeadLetterFilter {
   readonly ids?: readonly string[] | undefined;
@@ -171,12 +179,11 @@ export abstract class OutboxStore {
   /**
    * {@link settle}, then {@link claim}: what a relay under load does all the time. Both happen or neither does.
    * @param claim `null`: settle only
-   * @returns `settled`: the ids that were still held
    */
   abstract settleAndClaim(
     settlements: readonly Settlement[],
     claim: ClaimRequest | null,
-  ): Promise<{ settled: ReadonlySet<string>; claimed: ClaimedEvent[] }>;
+  ): Promise<SettledAndClaimed>;
 
   /** Prolongs leases from the store's now. @returns the ids that are still held */
   abstract renew(leases: readonly Lease[], leaseMs: number): Promise<string[]>;

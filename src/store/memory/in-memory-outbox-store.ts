@@ -15,6 +15,7 @@ import {
   type OutboxStats,
   type PruneRequest,
   type RedriveRequest,
+  type SettledAndClaimed,
   type Settlement,
   type SqlExecutor,
   type StoredEvent,
@@ -127,9 +128,10 @@ export class InMemoryOutboxStore extends OutboxStore {
   async settleAndClaim(
     settlements: readonly Settlement[],
     claim: ClaimRequest | null,
-  ): Promise<{ settled: Set<string>; claimed: ClaimedEvent[] }> {
+  ): Promise<SettledAndClaimed> {
     const settled = new Set(await this.settle(settlements));
-    return { settled, claimed: claim === null ? [] : await this.claim(claim) };
+    const claimed = claim === null ? [] : await this.claim(claim);
+    return { settled, claimed, lookedEverywhere: true };
   }
 
   async renew(leases: readonly Lease[], leaseMs: number): Promise<string[]> {

@@ -12,6 +12,7 @@ import {
   type OutboxStats,
   type PruneRequest,
   type RedriveRequest,
+  type SettledAndClaimed,
   type Settlement,
   type SqlExecutor,
   type StoredEvent,
@@ -26,6 +27,7 @@ import {
   toStoredEvent,
   type TextRow,
 } from './event-rows.js';
+import { LowWater } from './low-water.js';
 import { AS_TEXT, type PgPool } from './pg-pool.js';
 import { assertSchemaVersion } from './schema-version.js';
 import type { SqlNames } from './sql-names.js';
@@ -35,6 +37,8 @@ import type { SqlNames } from './sql-names.js';
  * not prepared by name, so that a pooler in transaction mode serves as well.
  */
 export class PostgresOutboxStore extends OutboxStore {
+  private readonly lowWater = new LowWater();
+
   /** @param onClose ends the pool if it is the store's own */
   constructor(
     private readonly pool: PgPool,
@@ -54,12 +58,12 @@ export class PostgresOutboxStore extends OutboxStore {
     return typeof ids === 'string' ? (JSON.parse(ids) as string[]) : ids;
   }
 
-  async claim(request: ClaimRequest): Promise<ClaimedEvent[]> {
-    return this.take('claim', request);
+  async claim({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
+    return this.take(`${this.names.qualified('claim')}($1, $2, $3, NULL)`, limit, leaseMs);
   }
 
-  async reap(request: ClaimRequest): Promise<ClaimedEvent[]> {
-    return this.take('reap', request);
+  async reap({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
+    return this.take(`${this.names.qualified('reap')}($1, $2, $3)`, limit, leaseMs);
   }
 
   async settle(settlements: readonly Settlement[]): Promise<string[]> {
@@ -70,12 +74,14 @@ export class PostgresOutboxStore extends OutboxStore {
   async settleAndClaim(
     settlements: readonly Settlement[],
     claim: ClaimRequest | null,
-  ): Promise<{ settled: Set<string>; claimed: ClaimedEvent[] }> {
+  ): Promise<SettledAndClaimed> {
     const completed = settlements.filter(({ outcome }) => outcome === 'completed');
     const others = settlements.filter(({ outcome }) => outcome !== 'completed');
     const leaseToken = randomUUID();
+    const notBeforeMs = claim === null ? null : this.lowWater.next();
     const rows = await this.query(
-      `SELECT ${CLAIMED_COLUMNS}, lost FROM ${this.names.qualified('settle_and_claim')}($1, $2, $3, $4, $5, $6)`,
+      `SELECT ${CLAIMED_COLUMNS}, lost
+       FROM ${this.names.qualified('settle_and_claim')}($1, $2, $3, $4, $5, $6, to_timestamp($7::float8 / 1000))`,
       [
         completed.map(({ id }) => id),
         completed.map((settlement) => settlement.leaseToken),
@@ -83,11 +89,17 @@ export class PostgresOutboxStore extends OutboxStore {
         claim?.limit ?? 0,
         claim?.leaseMs ?? 0,
         leaseToken,
+        notBeforeMs,
       ],
     );
     const settled = new Set(settlements.map(({ id }) => id));
     for (const row of rows) if (row['lost'] === 't') settled.delete(row['id'] ?? '');
-    return { settled, claimed: toClaimedEvents(rows.filter((row) => row['lost'] === 'f'), leaseToken) };
+    const claimed = toClaimedEvents(
+      rows.filter((row) => row['lost'] === 'f'),
+      leaseToken,
+    );
+    this.lowWater.claimed(claimed);
+    return { settled, claimed, lookedEverywhere: notBeforeMs === null };
   }
 
   async renew(leases: readonly Lease[], leaseMs: number): Promise<string[]> {
@@ -175,13 +187,14 @@ export class PostgresOutboxStore extends OutboxStore {
     await this.onClose();
   }
 
-  private async take(
-    verb: 'claim' | 'reap',
-    { limit, leaseMs }: ClaimRequest,
-  ): Promise<ClaimedEvent[]> {
+  private async take(call: string, limit: number, leaseMs: number): Promise<ClaimedEvent[]> {
     const leaseToken = randomUUID();
-    const text = `SELECT ${CLAIMED_COLUMNS} FROM ${this.names.qualified(verb)}($1, $2, $3)`;
-    return toClaimedEvents(await this.query(text, [limit, leaseMs, leaseToken]), leaseToken);
+    const rows = await this.query(`SELECT ${CLAIMED_COLUMNS} FROM ${call}`, [
+      limit,
+      leaseMs,
+      leaseToken,
+    ]);
+    return toClaimedEvents(rows, leaseToken);
   }
 
   private async call(verb: string, values: unknown[]): Promise<string[]> {

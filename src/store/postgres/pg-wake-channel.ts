@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import pg from 'pg';
+import { AS_TEXT, type PgPool } from './pg-pool.js';
+import type { SqlNames } from './sql-names.js';
+
+// A NOTIFY inside the writing transactions takes a lock that all of them share, and two thirds of the throughput at
+// ten writers (docs/benchmarks.md). One after the commit, from another connection, at most every 10 ms, takes nothing.
+const ANNOUNCE_EVERY_MS = 10;
+
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 30_000;
+
+/** LISTEN and NOTIFY, each on a connection that no business transaction uses. */
+export class PgWakeChannel {
+  private readonly channel: string;
+  private lastAnnounced = -Infinity;
+  private announcing: NodeJS.Timeout | undefined;
+  private listener: pg.Client | undefined;
+  private retry: NodeJS.Timeout | undefined;
+  private closed = false;
+
+  /**
+   * @param pool for NOTIFY
+   * @param clientConfig for the connection that listens: it is held for as long as the process relays
+   */
+  constructor(
+    private readonly pool: PgPool,
+    private readonly clientConfig: pg.ClientConfig,
+    names: SqlNames,
+  ) {
+    this.channel = channelOf(names);
+  }
+
+  announce(): void {
+    if (this.closed || this.announcing !== undefined) return;
+    const waitMs = this.lastAnnounced + ANNOUNCE_EVERY_MS - performance.now();
+    if (waitMs <= 0) void this.notify();
+    else {
+      this.announcing = setTimeout(() => {
+        this.announcing = undefined;
+        void this.notify();
+      }, waitMs).unref();
+    }
+  }
+
+  listen(onWake: () => void): void {
+    void this.keepListening(onWake, FIRST_RETRY_MS);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    clearTimeout(this.announcing);
+    clearTimeout(this.retry);
+    await this.listener?.end().catch(() => {});
+  }
+
+  private async notify(): Promise<void> {
+    this.lastAnnounced = performance.now();
+    // What fails here is found by the tick.
+    await this.pool
+      .query({ text: `SELECT pg_notify($1, '')`, values: [this.channel], types: AS_TEXT })
+      .catch(() => {});
+  }
+
+  private async keepListening(onWake: () => void, retryMs: number): Promise<void> {
+    if (this.closed) return;
+    const client = new pg.Client({ ...this.clientConfig, keepAlive: true });
+    this.listener = client;
+    let wait = retryMs;
+    // `end` comes last, however the connection broke; `error` must be listened to all the same.
+    client.on('error', () => void client.end().catch(() => {}));
+    client.once('end', () => {
+      if (this.closed) return;
+      this.retry = setTimeout(
+        () => void this.keepListening(onWake, Math.min(wait * 2, LONGEST_RETRY_MS)),
+        wait,
+      ).unref();
+    });
+    client.on('notification', onWake);
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${client.escapeIdentifier(this.channel)}`);
+      wait = FIRST_RETRY_MS;
+      // What was announced while nobody listened.
+      onWake();
+    } catch {
+      await client.end().catch(() => {});
+    }
+  }
+}
+
+/** Channels belong to the database and not to a schema, and their names are cut at 63 bytes. */
+function channelOf({ schema, table }: SqlNames): string {
+  const name = `${schema}.${table}`;
+  if (name.length <= 63) return name;
+  return `outbox.${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
+}
