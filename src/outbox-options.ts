@@ -1,5 +1,5 @@
-import leven from 'leven';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from './event/payload.js';
+import { assertKnownKeys } from './event/known-keys.js';
 import { invalid } from './event/outbox-error.js';
 import { DEFAULT_RETRY_POLICY, type RetryPolicy } from './event/retry-policy.js';
 import type { RelaySettings } from './relay/relay-settings.js';
@@ -113,7 +113,7 @@ export const DEFAULTS = Object.freeze({
 } as const);
 
 const KEYS = {
-  '': [
+  root: [
     'connectionString',
     'pool',
     'store',
@@ -137,7 +137,7 @@ const KEYS = {
  */
 export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
   assertObject('options', options);
-  assertKnown('', options);
+  assertKnownKeys('', options, KEYS.root);
   const {
     retry = {},
     relay = {},
@@ -198,7 +198,7 @@ function assertConnectionString(name: string, value: unknown): void {
 
 function resolveRetry(retry: RetryOptions): RetryPolicy {
   assertObject('retry', retry);
-  assertKnown('retry', retry);
+  assertKnownKeys('retry.', retry, KEYS.retry);
   const backoff = retry.backoff ?? DEFAULTS.retry.backoff;
   if (typeof backoff !== 'function')
     throw invalid(
@@ -222,7 +222,7 @@ function resolveRelay(
   retry: RetryPolicy,
 ): Pick<ResolvedOptions, 'relay' | 'boss' | 'bossConnectionString'> {
   assertObject('relay', relay);
-  assertKnown('relay', relay);
+  assertKnownKeys('relay.', relay, KEYS.relay);
   const { boss, connectionString } = relay;
   if (boss !== undefined && !(hasMethod(boss, 'work') && hasMethod(boss, 'createQueue'))) {
     throw invalid('relay.boss must be a started PgBoss instance');
@@ -247,7 +247,7 @@ function resolveRelay(
 
 function resolveRetention(retention: RetentionOptions): Retention {
   assertObject('retention', retention);
-  assertKnown('retention', retention);
+  assertKnownKeys('retention.', retention, KEYS.retention);
   const { completedMs, failedMs } = { ...DEFAULTS.retention, ...definedOnly(retention) };
   const resolved = {
     completedMs: duration('retention.completedMs', completedMs),
@@ -263,20 +263,6 @@ function resolveRetention(retention: RetentionOptions): Retention {
     );
   }
   return Object.freeze(resolved);
-}
-
-function assertKnown(path: keyof typeof KEYS, given: object): void {
-  const known: readonly string[] = KEYS[path];
-  for (const key of Object.keys(given)) {
-    if (known.includes(key)) continue;
-    const [nearest] = known.toSorted((a, b) => leven(a, key) - leven(b, key));
-    const name = path === '' ? key : `${path}.${key}`;
-    const hint =
-      nearest !== undefined && leven(nearest, key) <= 4
-        ? `did you mean ${nearest}?`
-        : `known are ${known.join(', ')}`;
-    throw invalid(`unknown option ${name}: ${hint}`);
-  }
 }
 
 function assertObject(name: string, value: unknown): void {

@@ -1,10 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
+import { DeliveryContext } from './delivery/delivery-context.js';
 import type { Emitter } from './delivery/emitter.js';
 import type { PayloadOf } from './delivery/outbox-context.js';
 import { errorText } from './event/error-text.js';
 import { assertEventType } from './event/event-type.js';
-import { invalid } from './event/outbox-error.js';
+import { assertKnownKeys } from './event/known-keys.js';
+import { invalid, OutboxError } from './event/outbox-error.js';
 import {
   assertNoReservedKeys,
   serializePayload,
@@ -49,6 +51,8 @@ export interface Enqueued {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const LARGEST_PASS = 10_000;
+const ENQUEUE_KEYS = ['tx', 'scheduledAt', 'delayMs', 'id'];
+const ITEM_KEYS = ['eventType', 'payload', 'metadata', 'scheduledAt', 'delayMs', 'id'];
 
 /** What the service is made of; the module puts it together. */
 export interface OutboxParts {
@@ -76,12 +80,13 @@ export class OutboxService {
    *
    * With `tx` the event is part of the caller's transaction: it commits or rolls back with the data, and any failure
    * is thrown. Without, and if the store fails, it is emitted in memory as a last resort (`stored: false`; the
-   * payload carries `_outboxFailed: true`), unless `onStoreFailure: 'throw'`.
+   * payload carries `_outboxFailed: true`), unless `onStoreFailure: 'throw'`, the event is for later, or the
+   * application is shutting down.
    *
    * @param eventType 1 to 255 characters
    * @param payload a plain JSON object of at most `maxPayloadBytes`
    * @param metadata a plain JSON object, handed to listeners as `_outbox.metadata`
-   * @throws OutboxError `INVALID_ARGUMENT`, before anything is written
+   * @throws OutboxError `INVALID_ARGUMENT`, before anything is written; `SHUTTING_DOWN` if it could not be stored any more
    */
   async enqueue<EventType extends string>(
     eventType: EventType,
@@ -89,12 +94,10 @@ export class OutboxService {
     metadata: OutboxPayload = {},
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
-    const { tx, ...when } = options;
-    const [enqueued] = await this.store(
-      [{ ...when, eventType, payload, metadata }],
-      tx,
-      'tx' in options,
-    );
+    assertOptions(options, ENQUEUE_KEYS);
+    const { scheduledAt, delayMs, id } = options;
+    const event = this.toNewEvent({ eventType, payload, metadata, scheduledAt, delayMs, id });
+    const [enqueued] = await this.store([event], options);
     return enqueued as Enqueued;
   }
 
@@ -106,10 +109,15 @@ export class OutboxService {
     events: readonly EnqueueManyItem[],
     options: Pick<EnqueueOptions, 'tx'> = {},
   ): Promise<Enqueued[]> {
-    if (!Array.isArray(events))
+    if (!Array.isArray(events)) {
       throw invalid('events must be an array of { eventType, payload, … }');
-    if (events.length === 0) return [];
-    return this.store(events as readonly EnqueueManyItem[], options.tx, 'tx' in options);
+    }
+    assertOptions(options, ['tx']);
+    const items = Array.from(events as readonly EnqueueManyItem[]);
+    return this.store(
+      items.map((item, index) => this.toNewEventOfMany(item, index)),
+      options,
+    );
   }
 
   /**
@@ -144,16 +152,15 @@ export class OutboxService {
   }
 
   private async store(
-    items: readonly EnqueueManyItem[],
-    tx: OutboxTransaction | undefined,
-    txGiven: boolean,
+    events: NewEvent[],
+    options: Pick<EnqueueOptions, 'tx'>,
   ): Promise<Enqueued[]> {
-    const events = items.map((item, index) =>
-      this.toNewEvent(item, items.length === 1 ? '' : `events[${index}].`),
-    );
+    const { tx } = options;
     // `{ tx: undefined }` is a slip that would take the event out of the transaction without a word.
-    if (txGiven && tx === undefined)
+    if ('tx' in options && tx === undefined) {
       throw invalid('tx is undefined: pass the open transaction, or leave tx out');
+    }
+    if (events.length === 0) return [];
     const stored =
       tx === undefined ? await this.storeOrEmit(events) : await this.storeWithin(tx, events);
     if (stored === undefined) return events.map(({ id }) => ({ id, stored: false }));
@@ -175,8 +182,8 @@ export class OutboxService {
       this.wakeFor(events);
       return new Set(stored);
     } catch (error) {
-      if (this.parts.options.onStoreFailure === 'throw') throw error;
-      this.emitWithoutGuarantee(events, error);
+      this.assertMayBeEmitted(events, error);
+      for (const event of events) void this.emitWithoutGuarantee(event, error);
       return undefined;
     }
   }
@@ -190,48 +197,87 @@ export class OutboxService {
     else this.parts.pump.wakeIn(first);
   }
 
-  private emitWithoutGuarantee(events: readonly NewEvent[], cause: unknown): void {
-    for (const { id, eventType, payload, metadata } of events) {
-      this.logger.error(
-        `could not store ${eventType} ${id}, emitting it in memory without any guarantee: ${errorText(cause)}`,
+  private assertMayBeEmitted(events: readonly NewEvent[], cause: unknown): void {
+    if (this.parts.relay.isStopping) {
+      throw new OutboxError(
+        'SHUTTING_DOWN',
+        `the application is shutting down and the event could not be stored: ${errorText(cause)}`,
+        { cause },
       );
-      try {
-        this.parts.emitter.emit(eventType, {
-          ...payload,
-          _outboxFailed: true,
-          _outbox: { id, eventType, metadata },
-        });
-      } catch (error) {
-        this.logger.error(
-          `${eventType} ${id} is lost: a listener threw while it was emitted in memory: ${errorText(error)}`,
-        );
-      }
+    }
+    // A reminder that comes days early is no last resort.
+    if (this.parts.options.onStoreFailure === 'throw' || events.some(isForLater)) throw cause;
+  }
+
+  /** Never rejects: its listeners are nobody's business but theirs. */
+  private async emitWithoutGuarantee(event: NewEvent, cause: unknown): Promise<void> {
+    const { emitter } = this.parts;
+    const { id, eventType, payload } = event;
+    this.logger.error(
+      `could not store ${eventType} ${id}, emitting it in memory without any guarantee: ${errorText(cause)}`,
+    );
+    if (emitter.listeners(eventType).length === 0) {
+      this.logger.error(`${eventType} ${id} is lost: nobody listens to it in this process`);
+      return;
+    }
+    const now = new Date();
+    const context = new DeliveryContext(
+      { ...event, retryCount: 0, scheduledAt: now, createdAt: now },
+      new AbortController(),
+    );
+    try {
+      await emitter.emitAsync(eventType, { ...payload, _outbox: context, _outboxFailed: true });
+    } catch (error) {
+      this.logger.error(
+        `${eventType} ${id} is lost to a listener that failed while it was emitted in memory: ${errorText(error)}`,
+      );
     }
   }
 
-  private toNewEvent(item: EnqueueManyItem, path: string): NewEvent {
-    const { eventType, payload, metadata = {}, scheduledAt, delayMs, id = randomUUID() } = item;
+  private toNewEventOfMany(item: EnqueueManyItem, index: number): NewEvent {
+    const path = `events[${index}]`;
+    if (typeof item !== 'object' || item === null) {
+      throw invalid(`${path} must be an object { eventType, payload, … }, got ${String(item)}`);
+    }
+    assertKnownKeys(`${path}.`, item, ITEM_KEYS);
     try {
-      assertEventType(eventType);
-      const storable = toStorable('payload', payload);
-      assertNoReservedKeys(storable);
-      serializePayload(storable, this.parts.options.maxPayloadBytes);
-      if (typeof id !== 'string' || !UUID.test(id))
-        throw invalid(`id must be a UUID, got ${JSON.stringify(id)}`);
-      assertWhen(scheduledAt, delayMs);
-      return {
-        id: id.toLowerCase(),
-        eventType,
-        payload: storable,
-        metadata: toStorable('metadata', metadata),
-        scheduledAt,
-        delayMs,
-      };
+      return this.toNewEvent(item);
     } catch (error) {
-      if (path !== '' && error instanceof Error) error.message = `${path}${error.message}`;
+      if (error instanceof Error) error.message = `${path}.${error.message}`;
       throw error;
     }
   }
+
+  private toNewEvent(item: EnqueueManyItem): NewEvent {
+    const { eventType, payload, metadata = {}, scheduledAt, delayMs, id = randomUUID() } = item;
+    assertEventType(eventType);
+    const storable = toStorable('payload', payload);
+    assertNoReservedKeys(storable);
+    serializePayload(storable, this.parts.options.maxPayloadBytes);
+    if (typeof id !== 'string' || !UUID.test(id)) {
+      throw invalid(`id must be a UUID, got ${shown(id)}`);
+    }
+    assertWhen(scheduledAt, delayMs);
+    return {
+      id: id.toLowerCase(),
+      eventType,
+      payload: storable,
+      metadata: toStorable('metadata', metadata),
+      scheduledAt,
+      delayMs,
+    };
+  }
+}
+
+function assertOptions(options: unknown, known: readonly string[]): asserts options is object {
+  if (typeof options !== 'object' || options === null) {
+    throw invalid(`options must be an object { ${known.join(', ')} }, got ${shown(options)}`);
+  }
+  assertKnownKeys('', options, known);
+}
+
+function isForLater({ scheduledAt, delayMs = 0 }: NewEvent): boolean {
+  return delayMs > 0 || (scheduledAt !== undefined && scheduledAt.getTime() > Date.now());
 }
 
 function assertWhen(scheduledAt: unknown, delayMs: unknown): void {
@@ -252,9 +298,6 @@ function assertWhen(scheduledAt: unknown, delayMs: unknown): void {
 }
 
 function shown(value: unknown): string {
-  return typeof value === 'string'
-    ? JSON.stringify(value)
-    : typeof value === 'number'
-      ? String(value)
-      : `a ${typeof value}`;
+  if (typeof value === 'string') return JSON.stringify(value);
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

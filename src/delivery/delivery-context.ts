@@ -1,6 +1,5 @@
 import type { OutboxPayload } from '../event/payload.js';
 import type { ClaimedEvent } from '../store/outbox-store.js';
-import type { Attempt } from './attempt.js';
 import type { OutboxContext } from './outbox-context.js';
 
 /** What becomes `_outbox`. A class for the sake of `signal`: an accessor of the prototype is not enumerable. */
@@ -12,9 +11,16 @@ export class DeliveryContext implements OutboxContext {
   readonly scheduledAt: Date;
   readonly createdAt: Date;
   readonly metadata: OutboxPayload;
-  readonly #attempt: Attempt;
+  readonly #signalled: { readonly signal: AbortSignal };
 
-  constructor(event: ClaimedEvent, attempt: Attempt) {
+  /** @param signalled who says when the listener is to stop; asked only if the listener asks */
+  constructor(
+    event: Pick<
+      ClaimedEvent,
+      'id' | 'eventType' | 'retryCount' | 'scheduledAt' | 'createdAt' | 'metadata'
+    >,
+    signalled: { readonly signal: AbortSignal },
+  ) {
     this.id = event.id;
     this.eventType = event.eventType;
     this.attempt = event.retryCount + 1;
@@ -22,10 +28,10 @@ export class DeliveryContext implements OutboxContext {
     this.scheduledAt = event.scheduledAt;
     this.createdAt = event.createdAt;
     this.metadata = event.metadata;
-    this.#attempt = attempt;
+    this.#signalled = signalled;
   }
 
   get signal(): AbortSignal {
-    return this.#attempt.signal;
+    return this.#signalled.signal;
   }
 }

@@ -48,4 +48,6 @@ export type PayloadOf<EventType extends string> = EventType extends keyof Outbox
  */
 export type Delivered<EventType extends string = string> = PayloadOf<EventType> & {
   readonly _outbox: OutboxContext;
+  /** The event could not be stored: this is its only attempt. */
+  readonly _outboxFailed?: true;
 };

@@ -112,11 +112,11 @@ export class Conveyor {
       this.start(event);
   }
 
-  /** Claims only when what is held has about found its places: the rest is better off with another process. */
+  /** Claims only when a place is free: what would have to wait here is better off with another process. */
   private claimable(): number {
     const { batchSize, concurrency } = this.settings;
     const wanted = this.mayBeDue && !this.stopping;
-    if (!wanted || this.running + this.waiting.length > concurrency) return 0;
+    if (!wanted || this.running + this.waiting.length >= concurrency) return 0;
     return this.claiming === 0 || this.flowing ? batchSize : 0;
   }
 

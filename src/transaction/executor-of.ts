@@ -45,8 +45,10 @@ async function assertOpen(client: PgTransaction): Promise<void> {
 // SAVEPOINT is an error outside a transaction block, and harmless inside.
 async function askServer(client: PgTransaction): Promise<'I' | 'T'> {
   try {
-    await client.query('SAVEPOINT outbox_probe', []);
+    const answer = (await client.query('SAVEPOINT outbox_probe', [])) as unknown;
     await client.query('RELEASE SAVEPOINT outbox_probe', []);
+    // A query method that answers something else is an ORM's, and would answer so to the enqueue too.
+    if (!hasRows(answer)) throw invalid(`tx is not a pg client: ${WHAT_TO_PASS}`);
     return 'T';
   } catch (error) {
     const noTransaction =
@@ -54,4 +56,10 @@ async function askServer(client: PgTransaction): Promise<'I' | 'T'> {
     if (noTransaction) return 'I';
     throw error;
   }
+}
+
+function hasRows(answer: unknown): boolean {
+  return (
+    typeof answer === 'object' && answer !== null && 'rows' in answer && Array.isArray(answer.rows)
+  );
 }
