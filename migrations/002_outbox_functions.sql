@@ -1,7 +1,8 @@
 -- The verbs: everything the library does to the table, as functions that a pool and Supabase's rpc call alike.
 --
 -- Policy (how often to retry, how long to wait) is the library's and arrives as arguments; here is only what must
--- be true of the rows. Every function runs with the rights of its caller and a fixed search_path.
+-- be true of the rows. Every function runs with the rights of its caller and a fixed search_path. In plpgsql, so that
+-- plans are kept, and a filter that is null costs nothing: it is folded away when the plan is made.
 -- Runs as it lies, in one transaction, twice without harm.
 
 -- Writes events. An id that is there already is left as it is: an error would poison the caller's transaction.
@@ -125,7 +126,7 @@ END
 $outbox$;
 
 -- Settles what is finished and claims what is due, in one statement: what a relay under load does all the time.
--- In plpgsql, which keeps its plans, and with completed events as two arrays: most of what is settled is completed.
+-- Completed events come as two arrays, for most of what is settled is completed.
 --   completed, tokens: ids and lease tokens, side by side; settlements: the others, as for outbox_settle
 --   batch_size: 0 claims nothing
 --   returns the claimed events, and for each event that was not held any more a row with `lost`
@@ -201,9 +202,12 @@ CREATE OR REPLACE FUNCTION public.outbox_redrive(
   ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz,
   batch_size integer, first_delay_ms float8, spacing_ms float8)
 RETURNS uuid[]
-LANGUAGE sql
+LANGUAGE plpgsql
 SET search_path = ''
 AS $outbox$
+DECLARE
+  changed uuid[];
+BEGIN
   WITH chosen AS MATERIALIZED (
     SELECT dead.ctid AS place, row_number() OVER (ORDER BY dead.processed_at, dead.id) - 1 AS position
     FROM (
@@ -237,16 +241,21 @@ AS $outbox$
     WHERE event.ctid = chosen.place AND event.status = 'FAILED'
     RETURNING event.id
   )
-  SELECT coalesce(array_agg(id), '{}') FROM redriven;
+  SELECT coalesce(array_agg(redriven.id), '{}') INTO changed FROM redriven;
+  RETURN changed;
+END
 $outbox$;
 
 -- Deletes dead letters for good. A null argument does not filter.
 CREATE OR REPLACE FUNCTION public.outbox_discard(
   ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz, batch_size integer)
 RETURNS uuid[]
-LANGUAGE sql
+LANGUAGE plpgsql
 SET search_path = ''
 AS $outbox$
+DECLARE
+  changed uuid[];
+BEGIN
   WITH discarded AS (
     DELETE FROM public.outbox_events AS event
     WHERE event.ctid = ANY (ARRAY(
@@ -262,7 +271,9 @@ AS $outbox$
             FOR UPDATE SKIP LOCKED))
     RETURNING event.id
   )
-  SELECT coalesce(array_agg(id), '{}') FROM discarded;
+  SELECT coalesce(array_agg(discarded.id), '{}') INTO changed FROM discarded;
+  RETURN changed;
+END
 $outbox$;
 
 -- Deletes finished rows that are old enough. PENDING and PROCESSING are not touched, whatever their count: what can
@@ -293,10 +304,12 @@ CREATE OR REPLACE FUNCTION public.outbox_dead_letters(
   ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz,
   before_time timestamptz, before_id uuid, page_size integer)
 RETURNS SETOF public.outbox_events
-LANGUAGE sql
+LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 AS $outbox$
+BEGIN
+  RETURN QUERY
   SELECT event.*
   FROM public.outbox_events AS event
   WHERE event.status = 'FAILED'
@@ -307,6 +320,7 @@ AS $outbox$
     AND (before_time IS NULL OR (event.processed_at, event.id) < (before_time, before_id))
   ORDER BY event.processed_at DESC, event.id DESC
   LIMIT page_size;
+END
 $outbox$;
 
 -- Counts, cheap enough to ask every few seconds: partial indexes only, and an estimate for what is done.

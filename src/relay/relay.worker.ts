@@ -63,12 +63,11 @@ export class RelayWorker {
       return;
     }
     this.relay.open();
-    if (this.openTicks === undefined) return;
-    this.opening = this.keepTryingToTick(this.openTicks);
+    this.opening = this.keepTryingToTick();
     await this.opening;
   }
 
-  private async keepTryingToTick(openTicks: () => Promise<Ticks>): Promise<void> {
+  private async keepTryingToTick(): Promise<void> {
     const { signal } = this.stopping;
     let listening = false;
     for (
@@ -78,17 +77,17 @@ export class RelayWorker {
     ) {
       try {
         await this.readiness.storeReady();
+        if (this.openTicks === undefined) return;
         this.pump.wake();
         if (!listening) this.pump.listen();
         listening = true;
-        this.ticks ??= await openTicks();
+        this.ticks ??= await this.openTicks();
         // The loop ends here if the process was told to stop meanwhile: nothing starts to tick after that.
         if (!signal.aborted) await this.ticks.start();
         return;
       } catch (error) {
-        this.logger.error(
-          `the relay cannot start ticking, will try again in ${waitMs / 1_000} s: ${errorText(error)}`,
-        );
+        const what = this.openTicks ? 'the relay cannot start ticking' : 'the outbox is not ready';
+        this.logger.error(`${what}, will try again in ${waitMs / 1_000} s: ${errorText(error)}`);
       }
       await sleep(waitMs, undefined, { signal, ref: false }).catch(() => {});
     }
