@@ -54,6 +54,11 @@ CREATE INDEX IF NOT EXISTS idx_outbox_events_status_scheduled
   ON public.outbox_events (status, scheduled_at)
   WHERE status = 'PENDING';
 
+-- Fairness: the oldest of each event type, however many of another type are due before it.
+CREATE INDEX IF NOT EXISTS idx_outbox_events_type_scheduled
+  ON public.outbox_events (event_type, scheduled_at)
+  WHERE status = 'PENDING';
+
 -- The reaper's: a handful of rows at any time.
 CREATE INDEX IF NOT EXISTS idx_outbox_events_leased_until
   ON public.outbox_events (leased_until)

@@ -65,6 +65,56 @@ BEGIN
 END
 $outbox$;
 
+-- Takes due events of every type but those named, an equal share of `batch_size` for each: so that a flood of one type
+-- does not make the others wait for its end. Steps from type to type along the index.
+CREATE OR REPLACE FUNCTION public.outbox_claim_others(
+  other_than text[], batch_size integer, lease_ms float8, new_lease_token uuid)
+RETURNS TABLE (
+  id uuid, event_type text, payload jsonb, metadata jsonb, retry_count integer, acknowledged_by text[],
+  scheduled_at timestamptz, created_at timestamptz, unheard_since timestamptz, claimed_at timestamptz)
+LANGUAGE plpgsql
+SET search_path = ''
+AS $outbox$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE waiting (type) AS (
+    SELECT min(event.event_type::text) FROM public.outbox_events AS event WHERE event.status = 'PENDING'
+    UNION ALL
+    SELECT (SELECT min(event.event_type::text)
+            FROM public.outbox_events AS event
+            WHERE event.status = 'PENDING' AND event.event_type > waiting.type)
+    FROM waiting
+    WHERE waiting.type IS NOT NULL
+  ), chosen AS MATERIALIZED (
+    SELECT waiting.type, greatest(1, batch_size / count(*) OVER ()) AS share
+    FROM waiting
+    WHERE waiting.type IS NOT NULL AND waiting.type <> ALL (other_than)
+    ORDER BY random()
+    LIMIT batch_size
+  )
+  UPDATE public.outbox_events AS event
+  SET status = 'PROCESSING',
+      lease_token = new_lease_token,
+      leased_until = now() + lease_ms * interval '1 millisecond'
+  WHERE event.ctid = ANY (ARRAY(
+          SELECT due.place
+          FROM chosen
+          CROSS JOIN LATERAL (
+            SELECT candidate.ctid AS place
+            FROM public.outbox_events AS candidate
+            WHERE candidate.status = 'PENDING'
+              AND candidate.event_type = chosen.type
+              AND candidate.scheduled_at <= now()
+            ORDER BY candidate.scheduled_at
+            LIMIT chosen.share
+            FOR UPDATE SKIP LOCKED
+          ) AS due))
+  RETURNING event.id, event.event_type::text, event.payload, event.metadata, event.retry_count, event.acknowledged_by,
+            event.scheduled_at, event.created_at, event.unheard_since, now();
+END
+$outbox$;
+
 -- Takes over events whose lease has run out. The caller judges them (a crash is a failed attempt) and settles.
 CREATE OR REPLACE FUNCTION public.outbox_reap(batch_size integer, lease_ms float8, new_lease_token uuid)
 RETURNS TABLE (

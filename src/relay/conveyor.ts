@@ -13,6 +13,8 @@ export interface ConveyorEnds {
    * Rejects if the store fails; it is repeated then, which is safe: a lease ends only once.
    */
   exchange(finished: readonly Finished[], limit: number): Promise<ClaimedEvent[]>;
+  /** Claims due events of other types than these, a few of each. Rejects if the store fails. */
+  claimOthers(otherThan: readonly string[]): Promise<ClaimedEvent[]>;
   /** Delivers and judges. Never rejects. `undefined`: not ours any more, nothing to settle. */
   handle(event: ClaimedEvent): Promise<Settlement | undefined>;
   /** The store failed. @returns how long to wait before the next try, in milliseconds */
@@ -27,6 +29,9 @@ export interface ConveyorSettings {
 // While the answer to one exchange is on its way, what it brought before is delivered and goes out with another.
 // A third adds nothing: PostgreSQL is busy then.
 const MOST_EXCHANGES = 2;
+
+// As long as there is a backlog, other types than those that wait here get a turn this often.
+const OTHERS_EVERY_MS = 1_000;
 
 /**
  * Keeps events moving: claimed ones wait for one of `concurrency` places, each place is filled again the moment it
@@ -48,6 +53,7 @@ export class Conveyor {
   private abandoned = false;
   private scheduled = false;
   private pause: NodeJS.Timeout | undefined;
+  private nextLookForOthers: NodeJS.Timeout | undefined;
   private onIdle: (() => void)[] = [];
 
   constructor(
@@ -80,6 +86,7 @@ export class Conveyor {
   abandon(): void {
     this.abandoned = true;
     clearTimeout(this.pause);
+    clearTimeout(this.nextLookForOthers);
     this.finished = [];
   }
 
@@ -103,6 +110,7 @@ export class Conveyor {
       if (this.finished.length === 0 && limit === 0) break;
       void this.exchange(this.finished.splice(0), limit);
     }
+    if (this.hasBacklog()) this.lookForOthersLater();
     if (!this.isIdle()) return;
     for (const resolve of this.onIdle.splice(0)) resolve();
   }
@@ -138,6 +146,32 @@ export class Conveyor {
     }
     this.exchanges--;
     if (claims) this.claiming--;
+    this.move();
+  }
+
+  /** Of what claims for itself, and not of what was taken. */
+  private hasBacklog(): boolean {
+    return this.feeds > 0 && (this.mayBeDue || this.waiting.length > 0);
+  }
+
+  private lookForOthersLater(): void {
+    if (this.stopping || this.nextLookForOthers !== undefined) return;
+    this.nextLookForOthers = setTimeout(() => {
+      this.nextLookForOthers = undefined;
+      if (this.hasBacklog()) void this.lookForOthers();
+    }, OTHERS_EVERY_MS).unref();
+  }
+
+  private async lookForOthers(): Promise<void> {
+    this.exchanges++;
+    try {
+      const types = new Set(this.waiting.map(({ eventType }) => eventType));
+      // In front: their turn is now.
+      this.waiting.unshift(...(await this.ends.claimOthers([...types])));
+    } catch {
+      // The next exchange meets the same trouble, and tells of it.
+    }
+    this.exchanges--;
     this.move();
   }
 

@@ -50,10 +50,18 @@ export function judge(
   return settlementOf(event, entity);
 }
 
-/** What becomes of an event whose relay died over it: a crash is a failed attempt, or a crashing listener would loop for ever. */
+/**
+ * What becomes of an event whose relay died over it: a crash is a failed attempt, or a crashing listener would loop
+ * for ever.
+ *
+ * @param place among those that are judged together. They went down together, and most of them have done nothing; if
+ *   they also came back together, the one that brings processes down would take the others with it each time, until all
+ *   of them are dead letters. So each comes a little later than the one before, the last after twice the backoff.
+ */
 export function judgeExpired(
   event: ClaimedEvent,
   { settings, now, random }: JudgeContext,
+  place: { readonly index: number; readonly of: number },
 ): Settlement {
   const entity = entityOf(event);
   entity.markAsFailed(
@@ -64,7 +72,9 @@ export function judgeExpired(
       random,
     },
   );
-  return settlementOf(event, entity);
+  const settlement = settlementOf(event, entity);
+  if (settlement.outcome !== 'retry') return settlement;
+  return { ...settlement, delayMs: settlement.delayMs * (1 + place.index / place.of) };
 }
 
 function entityOf(event: ClaimedEvent): OutboxEvent {

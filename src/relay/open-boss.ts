@@ -1,3 +1,4 @@
+import type { PgPool } from '../store/postgres/pg-pool.js';
 import type { TickBoss } from './ticks.js';
 
 /** Where the outbox's own pg-boss lives in the database. */
@@ -5,10 +6,13 @@ const BOSS_SCHEMA = 'pgboss';
 
 const STOP_TIMEOUT_MS = 5_000;
 
+// A network that swallows everything would stop the ticks for a quarter of an hour. Long enough for pg-boss to build
+// its schema.
+const QUERY_TIMEOUT_MS = 60_000;
+
 /** What pg-boss runs its SQL on: a connection string, or the application's pool. */
 export type BossDatabase =
-  | { readonly connectionString: string }
-  | { readonly pool: { query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }> } };
+  { readonly connectionString: string } | { readonly pool: Pick<PgPool, 'query'> };
 
 export interface OwnBoss {
   readonly boss: TickBoss;
@@ -31,11 +35,16 @@ export async function openBoss(
     ...('pool' in database
       ? {
           db: {
-            executeSql: async (text: string, values?: unknown[]) =>
-              database.pool.query(text, values),
+            executeSql: async (text: string, values: unknown[] = []) =>
+              database.pool.query({ text, values, query_timeout: QUERY_TIMEOUT_MS }),
           },
         }
-      : { connectionString: database.connectionString, max: 2, connectionTimeoutMillis: 10_000 }),
+      : {
+          connectionString: database.connectionString,
+          max: 2,
+          connectionTimeoutMillis: 10_000,
+          query_timeout: QUERY_TIMEOUT_MS,
+        }),
   });
   boss.on('error', onTrouble);
   boss.on('warning', onTrouble);

@@ -32,6 +32,8 @@ export class Relay implements ConveyorEnds {
   private readonly outage: Outage;
   private readonly handlings = new Map<ClaimedEvent, Handling>();
   private readonly conveyors = new Set<Conveyor>();
+  /** Under way by hand: a stop waits for their claims too. */
+  private readonly passes = new Set<Promise<number>>();
   private opened = false;
   private stopping = false;
 
@@ -86,6 +88,16 @@ export class Relay implements ConveyorEnds {
         'the listeners are not attached yet: await app.init() or app.listen() first',
       );
     }
+    const pass = this.claimAndMove(limit);
+    this.passes.add(pass);
+    try {
+      return await pass;
+    } finally {
+      this.passes.delete(pass);
+    }
+  }
+
+  private async claimAndMove(limit: number): Promise<number> {
     const claimed = await this.store.claim(this.claimRequest(limit));
     for (const event of claimed) this.hold(event);
     const conveyor = this.openConveyor();
@@ -99,9 +111,12 @@ export class Relay implements ConveyorEnds {
   async reap(): Promise<number> {
     const expired = await this.store.reap(this.claimRequest(this.settings.batchSize));
     if (expired.length === 0) return 0;
-    const judged = expired.map((event) => ({
+    const judged = expired.map((event, index) => ({
       event,
-      settlement: judgeExpired(event, this.judgeContext(event.claimedAt)),
+      settlement: judgeExpired(event, this.judgeContext(event.claimedAt), {
+        index,
+        of: expired.length,
+      }),
     }));
     const settled = await this.store.settle(judged.map(({ settlement }) => settlement));
     this.report(judged, new Set(settled));
@@ -135,6 +150,14 @@ export class Relay implements ConveyorEnds {
     if (limit > 0 && claimed.length === limit) this.onBacklog();
     else if (!lookedEverywhere) this.onDueIn(LOOK_AGAIN_MS);
     this.report(finished, settled);
+    return claimed;
+  }
+
+  async claimOthers(otherThan: readonly string[]): Promise<ClaimedEvent[]> {
+    if (this.stopping) return [];
+    const request = { ...this.claimRequest(this.settings.batchSize), otherThan };
+    const claimed = await this.store.claimOthers(request);
+    for (const event of claimed) this.hold(event);
     return claimed;
   }
 
@@ -201,7 +224,10 @@ export class Relay implements ConveyorEnds {
 
   private async idleWithin(limitMs: number): Promise<void> {
     const timeout = new AbortController();
-    const idle = Promise.all([...this.conveyors].map((conveyor) => conveyor.idle()));
+    const idle = Promise.all([
+      ...[...this.conveyors].map((conveyor) => conveyor.idle()),
+      Promise.allSettled(this.passes),
+    ]);
     await Promise.race([
       idle.then(() => timeout.abort()),
       sleep(limitMs, undefined, { signal: timeout.signal }).catch(() => {}),

@@ -69,12 +69,9 @@ export class RelayWorker {
 
   private async keepTryingToTick(): Promise<void> {
     const { signal } = this.stopping;
+    const stopping = (): boolean => signal.aborted;
     let listening = false;
-    for (
-      let waitMs = FIRST_WAIT_MS;
-      !signal.aborted;
-      waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
-    ) {
+    for (let waitMs = FIRST_WAIT_MS; !stopping(); waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
       try {
         await this.readiness.storeReady();
         if (this.openTicks === undefined) return;
@@ -83,7 +80,7 @@ export class RelayWorker {
         listening = true;
         this.ticks ??= await this.openTicks();
         // The loop ends here if the process was told to stop meanwhile: nothing starts to tick after that.
-        if (!signal.aborted) await this.ticks.start();
+        if (!stopping()) await this.ticks.start();
         return;
       } catch (error) {
         const what = this.openTicks ? 'the relay cannot start ticking' : 'the outbox is not ready';
@@ -100,7 +97,11 @@ export class RelayWorker {
     await relayStopped;
     // What is just being opened is closed as well, if need be after the shutdown has gone on without it.
     const ticksStopped = Promise.resolve(this.opening).then(() => this.stopTicks());
-    await Promise.race([ticksStopped, sleep(TICKS_STOP_MS, undefined, { ref: false })]);
+    const timeout = new AbortController();
+    await Promise.race([
+      ticksStopped.then(() => timeout.abort()),
+      sleep(TICKS_STOP_MS, undefined, { signal: timeout.signal }).catch(() => {}),
+    ]);
   }
 
   private async stopTicks(): Promise<void> {

@@ -177,6 +177,14 @@ export abstract class OutboxStore {
   abstract settle(settlements: readonly Settlement[]): Promise<string[]>;
 
   /**
+   * Takes due events of every type but those in `otherThan`, an equal share of `limit` for each type, oldest due
+   * first: so that a flood of one type does not make the others wait for its end.
+   */
+  abstract claimOthers(
+    request: ClaimRequest & { readonly otherThan: readonly string[] },
+  ): Promise<ClaimedEvent[]>;
+
+  /**
    * {@link settle}, then {@link claim}: what a relay under load does all the time. Both happen or neither does.
    * @param claim `null`: settle only
    */

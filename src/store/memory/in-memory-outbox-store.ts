@@ -104,6 +104,23 @@ export class InMemoryOutboxStore extends OutboxStore {
     );
   }
 
+  async claimOthers(
+    request: ClaimRequest & { otherThan: readonly string[] },
+  ): Promise<ClaimedEvent[]> {
+    const now = this.now();
+    const isDue = (row: Row): boolean => row.status === 'PENDING' && row.scheduledAt <= now;
+    const types = new Set([...this.rows.values()].filter(isDue).map(({ eventType }) => eventType));
+    for (const type of request.otherThan) types.delete(type);
+    const share = Math.max(1, Math.floor(request.limit / types.size));
+    return [...types].slice(0, request.limit).flatMap((type) =>
+      this.take(
+        { ...request, limit: share },
+        (row) => row.eventType === type && isDue(row),
+        (row) => row.scheduledAt,
+      ),
+    );
+  }
+
   async reap(request: ClaimRequest): Promise<ClaimedEvent[]> {
     const now = this.now();
     return this.take(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { AS_TEXT, type PgPool } from './pg-pool.js';
+import { AS_TEXT, ask, ended, type PgPool } from './pg-pool.js';
 import type { SqlNames } from './sql-names.js';
 
 // A NOTIFY inside the writing transactions takes a lock that all of them share, and two thirds of the throughput at
@@ -51,20 +51,26 @@ export class PgWakeChannel {
     this.closed = true;
     clearTimeout(this.announcing);
     clearTimeout(this.retry);
-    await this.listener?.end().catch(() => {});
+    const { listener } = this;
+    if (listener === undefined) return;
+    // Should the server not answer any more, the socket must not keep the process alive.
+    (listener as { unref?(): void }).unref?.();
+    await ended(listener.end());
   }
 
   private async notify(): Promise<void> {
     this.lastAnnounced = performance.now();
     // What fails here is found by the tick.
-    await this.pool
-      .query({ text: `SELECT pg_notify($1, '')`, values: [this.channel], types: AS_TEXT })
-      .catch(() => {});
+    await ask(this.pool, {
+      text: `SELECT pg_notify($1, '')`,
+      values: [this.channel],
+      types: AS_TEXT,
+    }).catch(() => {});
   }
 
   private async keepListening(onWake: () => void, retryMs: number): Promise<void> {
     if (this.closed) return;
-    const client = new pg.Client({ ...this.clientConfig, keepAlive: true });
+    const client = new pg.Client(listenerConfig(this.clientConfig));
     this.listener = client;
     let wait = retryMs;
     // `end` comes last, however the connection broke; `error` must be listened to all the same.
@@ -87,6 +93,12 @@ export class PgWakeChannel {
       await client.end().catch(() => {});
     }
   }
+}
+
+function listenerConfig(config: pg.ClientConfig): pg.ClientConfig {
+  // A pool hides its password from enumeration, and a spread leaves it behind.
+  const { password } = config;
+  return { ...config, ...(password !== undefined && { password }), keepAlive: true };
 }
 
 /** Channels belong to the database and not to a schema, and their names are cut at 63 bytes. */

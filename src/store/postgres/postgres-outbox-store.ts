@@ -28,7 +28,7 @@ import {
   type TextRow,
 } from './event-rows.js';
 import { LowWater } from './low-water.js';
-import { AS_TEXT, type PgPool } from './pg-pool.js';
+import { AS_TEXT, ask, type PgPool } from './pg-pool.js';
 import { assertSchemaVersion } from './schema-version.js';
 import type { SqlNames } from './sql-names.js';
 
@@ -59,11 +59,19 @@ export class PostgresOutboxStore extends OutboxStore {
   }
 
   async claim({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
-    return this.take(`${this.names.qualified('claim')}($1, $2, $3, NULL)`, limit, leaseMs);
+    return this.take('claim', '$2, $3, $1, NULL', [limit, leaseMs]);
+  }
+
+  async claimOthers({
+    limit,
+    leaseMs,
+    otherThan,
+  }: ClaimRequest & { otherThan: readonly string[] }): Promise<ClaimedEvent[]> {
+    return this.take('claim_others', '$4, $2, $3, $1', [limit, leaseMs, otherThan]);
   }
 
   async reap({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
-    return this.take(`${this.names.qualified('reap')}($1, $2, $3)`, limit, leaseMs);
+    return this.take('reap', '$2, $3, $1', [limit, leaseMs]);
   }
 
   async settle(settlements: readonly Settlement[]): Promise<string[]> {
@@ -91,6 +99,7 @@ export class PostgresOutboxStore extends OutboxStore {
         leaseToken,
         notBeforeMs,
       ],
+      (late) => this.giveBack(late, leaseToken),
     );
     const settled = new Set(settlements.map(({ id }) => id));
     for (const row of rows) if (row['lost'] === 't') settled.delete(row['id'] ?? '');
@@ -187,14 +196,11 @@ export class PostgresOutboxStore extends OutboxStore {
     await this.onClose();
   }
 
-  private async take(call: string, limit: number, leaseMs: number): Promise<ClaimedEvent[]> {
+  /** @param args the verb's arguments: `$1` is the new lease token, the values follow */
+  private async take(verb: string, args: string, values: unknown[]): Promise<ClaimedEvent[]> {
     const leaseToken = randomUUID();
-    const rows = await this.query(`SELECT ${CLAIMED_COLUMNS} FROM ${call}`, [
-      limit,
-      leaseMs,
-      leaseToken,
-    ]);
-    return toClaimedEvents(rows, leaseToken);
+    const text = `SELECT ${CLAIMED_COLUMNS} FROM ${this.names.qualified(verb)}(${args})`;
+    return toClaimedEvents(await this.query(text, [leaseToken, ...values]), leaseToken);
   }
 
   private async call(verb: string, values: unknown[]): Promise<string[]> {
@@ -210,8 +216,14 @@ export class PostgresOutboxStore extends OutboxStore {
     return JSON.parse(row?.['ids'] ?? '[]') as string[];
   }
 
-  private async query(text: string, values: unknown[]): Promise<TextRow[]> {
-    const { rows } = await this.pool.query({ text, values, types: AS_TEXT });
+  private async query(
+    text: string,
+    values: unknown[],
+    onLate?: (rows: TextRow[]) => void,
+  ): Promise<TextRow[]> {
+    const { rows } = await ask(this.pool, { text, values, types: AS_TEXT }, (late) =>
+      onLate?.(late as TextRow[]),
+    );
     return rows as TextRow[];
   }
 }

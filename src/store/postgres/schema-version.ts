@@ -1,5 +1,5 @@
 import { OutboxError } from '../../event/outbox-error.js';
-import { AS_TEXT, type PgQuery } from './pg-pool.js';
+import { AS_TEXT, ask, type PgQuery } from './pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE, type SqlNames } from './sql-names.js';
 
 /** The migration this code was written for: the highest number in `migrations/`. */
@@ -12,13 +12,13 @@ export async function readSchemaVersion(
 ): Promise<number> {
   const migrations = names.qualified('migrations');
   // Two statements: the second cannot even be parsed while the table is missing.
-  const found = await db.query({
+  const found = await ask(db, {
     text: 'SELECT to_regclass($1) AS found',
     values: [migrations],
     types: AS_TEXT,
   });
   if ((found.rows[0] as { found: string | null }).found === null) return 0;
-  const version = await db.query({
+  const version = await ask(db, {
     text: `SELECT coalesce(max(version), 0) AS version FROM ${migrations}`,
     types: AS_TEXT,
   });
