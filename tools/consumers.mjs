@@ -10,15 +10,7 @@
  * found in our own node_modules by mistake.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -51,6 +43,14 @@ const DOCUMENTS = new Set(['package.json', 'LICENSE', 'README.md', 'README.ko.md
 
 const startedAt = performance.now();
 const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'outbox-consumers-')));
+/** @type {Set<import('node:child_process').ChildProcess>} */
+const children = new Set();
+process.on('exit', () => {
+  for (const child of children) killGroup(child);
+  rmSync(folder, { recursive: true, force: true });
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
 /** @type {import('./postgres-cluster.ts').Cluster | undefined} */
 let cluster;
 try {
@@ -66,7 +66,6 @@ try {
   process.exitCode = 1;
 } finally {
   await cluster?.remove();
-  rmSync(folder, { recursive: true, force: true });
 }
 
 /**
@@ -134,7 +133,9 @@ function required() {
     .flatMap((file) =>
       ['.js', '.d.ts'].map((end) => `dist/${file.slice(0, -3).replaceAll(path.sep, '/')}${end}`),
     );
-  const migrations = readdirSync(path.join(root, 'migrations')).map((file) => `migrations/${file}`);
+  const migrations = readdirSync(path.join(root, 'migrations'))
+    .filter((file) => file.endsWith('.sql'))
+    .map((file) => `migrations/${file}`);
   return new Set([...DOCUMENTS, ...sources, ...migrations]);
 }
 
@@ -174,10 +175,10 @@ async function checkConsumer({ name, resolutions }, tarball, database) {
   });
   const npmFlags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
   const within = { cwd: project };
-  /** @param {string} step @param {Promise<string>} work */
-  const step = (step, work) =>
+  /** @param {string} what @param {Promise<string>} work */
+  const step = (what, work) =>
     work.catch((/** @type {Error} */ error) => {
-      throw new Error(`${name}: ${step} failed: ${error.message}`);
+      throw new Error(`${name}: ${what} failed: ${error.message}`);
     });
 
   await step('npm ci', run('npm', ['ci', ...npmFlags], within));
@@ -223,7 +224,11 @@ async function createDatabase(database, name) {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: database.connectionString() });
   await client.connect();
-  await client.query(`CREATE DATABASE "${name}"`).finally(() => client.end());
+  try {
+    await client.query(`CREATE DATABASE "${name}"`);
+  } finally {
+    await client.end();
+  }
 }
 
 /** @param {string} text @param {string} part */
@@ -257,33 +262,42 @@ async function run(program, args, { cwd = folder, env = {}, timeoutMs = 120_000 
   const output = [];
   child.stdout.on('data', (chunk) => stdout.push(chunk) && output.push(chunk));
   child.stderr.on('data', (chunk) => output.push(chunk));
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    if (child.pid !== undefined && process.platform !== 'win32')
-      process.kill(-child.pid, 'SIGKILL');
-    else child.kill('SIGKILL');
-  }, timeoutMs);
+  children.add(child);
+  const timer = setTimeout(() => killGroup(child), timeoutMs);
   try {
-    const code = await new Promise((resolve, reject) => {
+    const [code, signal] = await new Promise((resolve, reject) => {
       child.once('error', reject);
-      child.once('close', resolve);
+      child.once('close', (...exit) => resolve(exit));
     });
     if (code === 0) return Buffer.concat(stdout).toString();
-    const how = late ? `did not end within ${timeoutMs / 1_000} s` : `ended with ${code}`;
+    const how =
+      signal === 'SIGKILL'
+        ? `did not end within ${timeoutMs / 1_000} s`
+        : `ended with ${code ?? signal}`;
     throw new Error(
       `${path.basename(program)} ${args.join(' ')} ${how}\n${Buffer.concat(output).toString()}`,
     );
   } finally {
     clearTimeout(timer);
+    children.delete(child);
   }
+}
+
+/**
+ * With all it has started: npm does not pass a signal on.
+ * @param {import('node:child_process').ChildProcess} child
+ */
+function killGroup(child) {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  if (process.platform === 'win32') child.kill('SIGKILL');
+  else process.kill(-child.pid, 'SIGKILL');
 }
 
 /** @param {NodeJS.ProcessEnv} env */
 function withoutNpm(env) {
   return Object.fromEntries(
     Object.entries(env).filter(
-      ([name]) => !/^npm_(?!config_(?:cache|userconfig|registry))/i.test(name),
+      ([name]) => !/^npm_(?!config_(?:cache|userconfig|registry|offline))/i.test(name),
     ),
   );
 }
