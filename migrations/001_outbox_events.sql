@@ -28,14 +28,14 @@ CREATE TABLE IF NOT EXISTS public.outbox_events (
 
   CONSTRAINT outbox_events_status_known
     CHECK (status IN ('PENDING', 'PROCESSING', 'COMPLETED', 'FAILED')),
-  CONSTRAINT outbox_events_retry_count_not_negative
+  CONSTRAINT outbox_events_count_not_negative
     CHECK (retry_count >= 0),
   -- A lease exactly while PROCESSING: no row can be in a place that neither the claim nor the reaper looks at.
   CONSTRAINT outbox_events_lease_while_processing
     CHECK ((status = 'PROCESSING') = (lease_token IS NOT NULL)
        AND (status = 'PROCESSING') = (leased_until IS NOT NULL)),
   -- Pruning counts from processed_at: a finished row without it would stay for ever.
-  CONSTRAINT outbox_events_processed_when_finished
+  CONSTRAINT outbox_events_finished_has_time
     CHECK (status NOT IN ('COMPLETED', 'FAILED') OR processed_at IS NOT NULL)
 );
 

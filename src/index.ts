@@ -1,5 +1,6 @@
 // The front door: a list of names.
 export { OutboxModule } from './outbox.module.js';
+export type { OutboxOptionsFactory } from './outbox.module-definition.js';
 export {
   OutboxService,
   type Enqueued,

@@ -10,7 +10,7 @@ import { IntervalTicks, PgBossTicks } from './relay/ticks.js';
 import { migrate } from './schema/migrate.js';
 import type { OutboxStore } from './store/outbox-store.js';
 import { openPool } from './store/postgres/open-pool.js';
-import type { PgPool } from './store/postgres/pg-pool.js';
+import { ended, type PgPool } from './store/postgres/pg-pool.js';
 import { PgWakeChannel } from './store/postgres/pg-wake-channel.js';
 import { PostgresOutboxStore } from './store/postgres/postgres-outbox-store.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE, sqlNames } from './store/postgres/sql-names.js';
@@ -18,7 +18,7 @@ import { DEFAULT_SCHEMA, DEFAULT_TABLE, sqlNames } from './store/postgres/sql-na
 /** The store of the options, and what belongs to it. */
 export interface OpenedStore {
   readonly store: OutboxStore;
-  /** Migrates or checks; harmless to repeat. */
+  /** Migrates or checks, until it has succeeded once. */
   readonly prepare: () => Promise<void>;
   /** How processes wake each other; `undefined` where the store has no way. */
   readonly wakeChannel: WakeChannel | undefined;
@@ -27,7 +27,7 @@ export interface OpenedStore {
 export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
   if (options.store !== undefined) {
     const { store } = options;
-    return { store, prepare: () => store.check(), wakeChannel: undefined };
+    return { store, prepare: untilDone(() => store.check()), wakeChannel: undefined };
   }
   const names = sqlNames(options.schema, options.table);
   const { pool, clientConfig, close } = poolOf(options, log);
@@ -42,7 +42,16 @@ export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
     if (applied.length > 0)
       log.log(`migrated ${names.events} to version ${to}: ${applied.join(', ')}`);
   };
-  return { store, prepare, wakeChannel };
+  return { store, prepare: untilDone(prepare), wakeChannel };
+}
+
+function untilDone(step: () => Promise<void>): () => Promise<void> {
+  let done = false;
+  return async () => {
+    if (done) return;
+    await step();
+    done = true;
+  };
 }
 
 /** What calls the caretaker every 15 seconds: pg-boss where there is one or a database for it, else a timer. */
@@ -80,7 +89,7 @@ function poolOf({ pool, connectionString }: ResolvedOptions, log: Log): UsedPool
   const own = openPool(connectionString, (error) => {
     log.debug(`an idle connection broke, the pool goes on: ${errorText(error)}`);
   });
-  return { pool: own, clientConfig: own.options, close: () => own.end() };
+  return { pool: own, clientConfig: own.options, close: () => ended(own.end()) };
 }
 
 function bossDatabase({
@@ -90,7 +99,7 @@ function bossDatabase({
 }: ResolvedOptions): BossDatabase | undefined {
   const url = bossConnectionString ?? connectionString;
   if (url !== undefined) return { connectionString: url };
-  return pool && { pool: { query: async (text, values = []) => pool.query({ text, values }) } };
+  return pool && { pool };
 }
 
 // pg-boss queue names may hold letters, digits, hyphens, underscores, periods and slashes.

@@ -221,14 +221,18 @@ function resolveRelay(
   relay: RelayOptions,
   retry: RetryPolicy,
 ): Pick<ResolvedOptions, 'relay' | 'boss' | 'bossConnectionString'> {
-  assertObject('relay', relay);
+  assertObject('relay', relay, 'false or an object');
   assertKnownKeys('relay.', relay, KEYS.relay);
   const { boss, connectionString } = relay;
   if (boss !== undefined && !(hasMethod(boss, 'work') && hasMethod(boss, 'createQueue'))) {
     throw invalid('relay.boss must be a started PgBoss instance');
   }
-  if (connectionString !== undefined)
+  if (connectionString !== undefined) {
     assertConnectionString('relay.connectionString', connectionString);
+  }
+  if (boss !== undefined && connectionString !== undefined) {
+    throw invalid('relay.boss and relay.connectionString exclude each other: give one');
+  }
   const given = { ...DEFAULTS.relay, ...definedOnly(relay) };
   return {
     boss,
@@ -265,9 +269,10 @@ function resolveRetention(retention: RetentionOptions): Retention {
   return Object.freeze(resolved);
 }
 
-function assertObject(name: string, value: unknown): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalid(`${name} must be an object, got ${shown(value)}`);
+function assertObject(name: string, value: unknown, wanted = 'an object'): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid(`${name} must be ${wanted}, got ${shown(value)}`);
+  }
 }
 
 function whole(name: string, value: unknown, min: number, max: number): number {

@@ -2,13 +2,11 @@ import {
   Inject,
   Logger,
   Module,
-  type OnApplicationBootstrap,
   type OnApplicationShutdown,
-  type OnModuleDestroy,
   type OnModuleInit,
   type Provider,
 } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
+import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
 import { EventEmitter2, EventEmitterReadinessWatcher } from '@nestjs/event-emitter';
 import { OutboxDeadLetters } from './dead-letter/dead-letters.service.js';
 import { Delivery } from './delivery/delivery.js';
@@ -19,6 +17,7 @@ import { OUTBOX_DEAD_LETTER } from './event/event-type.js';
 import { errorText } from './event/error-text.js';
 import { OutboxError } from './event/outbox-error.js';
 import { openStore, openTicks, type OpenedStore } from './open-store.js';
+import { OutboxLifecycle, OutboxLifecycleModule } from './outbox.lifecycle.js';
 import { ConfigurableOutboxModule, OUTBOX_MODULE_OPTIONS } from './outbox.module-definition.js';
 import {
   resolveOptions,
@@ -31,21 +30,38 @@ import { Pruner } from './relay/pruner.js';
 import { Pump } from './relay/pump.js';
 import { Relay } from './relay/relay.js';
 import { RelayWorker } from './relay/relay.worker.js';
-import { Reporter } from './relay/reporter.js';
+import { Reporter, type DeadLetterNotice } from './relay/reporter.js';
 import { OutboxStore } from './store/outbox-store.js';
 
-const RESOLVED_OPTIONS = Symbol('outbox options');
+/** The token of the options, complete and checked. */
+export const RESOLVED_OPTIONS = Symbol('outbox options');
 const OPENED_STORE = Symbol('outbox store, opened');
 const EMITTER = Symbol('outbox emitter');
 const PARTS = Symbol('outbox parts');
 
 const logger = new Logger('Outbox');
 
+/** Never rejects: whoever is told must not stop the relay. */
+async function announce(emitter: Emitter, notice: DeadLetterNotice): Promise<void> {
+  try {
+    await emitter.emitAsync(OUTBOX_DEAD_LETTER, notice);
+  } catch (error) {
+    logger.error(`a listener of ${OUTBOX_DEAD_LETTER} failed: ${errorText(error)}`);
+  }
+}
+
 const providers: Provider[] = [
   {
     provide: RESOLVED_OPTIONS,
-    inject: [OUTBOX_MODULE_OPTIONS],
-    useFactory: (options: OutboxModuleOptions) => resolveOptions(options),
+    inject: [{ token: OUTBOX_MODULE_OPTIONS, optional: true }],
+    useFactory: (options: OutboxModuleOptions | undefined) => {
+      if (options !== undefined) return resolveOptions(options);
+      throw new OutboxError(
+        'SETUP',
+        'OutboxModule has no options: import OutboxModule.forRoot({ … }) or forRootAsync in your root module, ' +
+          'and nothing elsewhere: it is global',
+      );
+    },
   },
   {
     provide: OPENED_STORE,
@@ -80,7 +96,7 @@ const providers: Provider[] = [
       });
       const reporter = new Reporter(
         logger,
-        (notice) => emitter.emit(OUTBOX_DEAD_LETTER, notice),
+        (notice) => void announce(emitter, notice),
         () => Logger.isLevelEnabled('debug'),
       );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
@@ -100,19 +116,35 @@ const providers: Provider[] = [
   },
   {
     provide: RelayWorker,
-    inject: [PARTS, OPENED_STORE, { token: EventEmitterReadinessWatcher, optional: true }],
+    inject: [
+      PARTS,
+      OPENED_STORE,
+      ListenersExplorer,
+      OutboxLifecycle,
+      { token: EventEmitterReadinessWatcher, optional: true },
+    ],
     useFactory: (
-      { options, relay, pump, pruner }: OutboxParts,
+      { options, emitter, relay, pump, pruner }: OutboxParts,
       { prepare }: OpenedStore,
+      explorer: ListenersExplorer,
+      lifecycle: OutboxLifecycle,
       watcher: EventEmitterReadinessWatcher,
     ) => {
       const caretaker = new Caretaker(relay, pump, pruner, logger);
-      return new RelayWorker(
+      const worker = new RelayWorker(
         relay,
         pump,
         { listenersAttached: () => watcher.waitUntilReady(), storeReady: prepare },
         options.relaying ? () => openTicks(options, caretaker.tick, logger) : undefined,
       );
+      lifecycle.add({
+        start: () => {
+          explorer.explore(emitter);
+          worker.start();
+        },
+        stop: () => worker.stop(),
+      });
+      return worker;
     },
   },
 ];
@@ -131,46 +163,54 @@ const providers: Provider[] = [
  * ```
  */
 @Module({
-  imports: [DiscoveryModule],
+  imports: [DiscoveryModule, OutboxLifecycleModule],
   providers,
   exports: [OutboxService, OutboxDeadLetters, OutboxStore],
 })
 export class OutboxModule
   extends ConfigurableOutboxModule
-  implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown
+  implements OnModuleInit, OnApplicationShutdown
 {
+  private closing: Promise<void> | undefined;
+
   constructor(
     @Inject(OPENED_STORE) private readonly opened: OpenedStore,
-    @Inject(EMITTER) private readonly emitter: Emitter,
-    private readonly explorer: ListenersExplorer,
-    private readonly worker: RelayWorker,
+    modules: ModulesContainer,
   ) {
     super();
+    const global = [...modules.values()].filter(
+      ({ metatype, isGlobal }) => metatype === OutboxModule && isGlobal,
+    );
+    if (global.length > 1) {
+      throw new OutboxError(
+        'SETUP',
+        'OutboxModule.forRoot() was imported twice: import it once, in your root module ' +
+          '(for a second database, give isGlobal: false and import it where it is used)',
+      );
+    }
   }
 
-  /** Before the event module subscribes the listeners, in its `onApplicationBootstrap`. */
+  /** First of all hooks: others may enqueue in theirs. */
   async onModuleInit(): Promise<void> {
-    this.explorer.explore(this.emitter);
     try {
       await this.opened.prepare();
     } catch (error) {
       // The wrong schema stays wrong; a database that is down comes back, and the worker goes on trying.
-      if (error instanceof OutboxError) throw error;
+      if (error instanceof OutboxError) {
+        await this.close();
+        throw error;
+      }
       logger.error(`cannot reach the outbox at start, will keep trying: ${errorText(error)}`);
     }
   }
 
-  onApplicationBootstrap(): void {
-    this.worker.start();
-  }
-
-  /** First of all hooks: the listeners and what they use are still there. */
-  async onModuleDestroy(): Promise<void> {
-    await this.worker.stop();
-  }
-
   /** Last of all hooks: HTTP requests still under way may have enqueued until now. */
   async onApplicationShutdown(): Promise<void> {
-    await this.opened.store.close();
+    await this.close();
+  }
+
+  private async close(): Promise<void> {
+    this.closing ??= this.opened.store.close();
+    await this.closing;
   }
 }

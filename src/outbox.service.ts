@@ -105,14 +105,15 @@ export class OutboxService {
    * Stores many events in one statement, all or nothing. Answers in the order of the input.
    * @throws OutboxError `INVALID_ARGUMENT` that names the event, before anything is written
    */
-  async enqueueMany(
-    events: readonly EnqueueManyItem[],
+  async enqueueMany<EventTypes extends readonly string[]>(
+    events: { readonly [I in keyof EventTypes]: EnqueueManyItem<EventTypes[I]> },
     options: Pick<EnqueueOptions, 'tx'> = {},
   ): Promise<Enqueued[]> {
     if (!Array.isArray(events)) {
       throw invalid('events must be an array of { eventType, payload, … }');
     }
     assertOptions(options, ['tx']);
+    // Array.from visits holes too.
     const items = Array.from(events as readonly EnqueueManyItem[]);
     return this.store(
       items.map((item, index) => this.toNewEventOfMany(item, index)),
@@ -234,14 +235,14 @@ export class OutboxService {
     }
   }
 
-  private toNewEventOfMany(item: EnqueueManyItem, index: number): NewEvent {
+  private toNewEventOfMany(item: unknown, index: number): NewEvent {
     const path = `events[${index}]`;
     if (typeof item !== 'object' || item === null) {
-      throw invalid(`${path} must be an object { eventType, payload, … }, got ${String(item)}`);
+      throw invalid(`${path} must be an object { eventType, payload, … }, got ${shown(item)}`);
     }
     assertKnownKeys(`${path}.`, item, ITEM_KEYS);
     try {
-      return this.toNewEvent(item);
+      return this.toNewEvent(item as EnqueueManyItem);
     } catch (error) {
       if (error instanceof Error) error.message = `${path}.${error.message}`;
       throw error;

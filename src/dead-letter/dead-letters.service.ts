@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { assertKnownKeys } from '../event/known-keys.js';
 import { invalid } from '../event/outbox-error.js';
 import {
   OutboxStore,
@@ -7,22 +8,24 @@ import {
   type DeadLetterPage,
 } from '../store/outbox-store.js';
 
-export interface ListDeadLettersOptions extends Omit<DeadLetterFilter, 'ids'> {
+export interface ListDeadLettersOptions extends DeadLetterFilter {
   /** Page size, 1 to 500. Default 50. */
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
+  readonly limit?: number | undefined;
+  /** `next` of the page before. Default: the first page. */
+  readonly after?: string | null | undefined;
 }
 
 export interface RedriveOptions {
   /** Events made due per second, so that a large redrive is no flood. Default 100. */
-  readonly perSecond?: number;
+  readonly perSecond?: number | undefined;
 }
 
 const DEFAULT_PAGE = 50;
 const LARGEST_PAGE = 500;
 const DEFAULT_PER_SECOND = 100;
 const BATCH = 500;
+const FILTER_KEYS = ['ids', 'eventType', 'failedAfter', 'failedBefore'];
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Events that were set aside: look at them, give them a second life, or discard them. */
 @Injectable()
@@ -41,12 +44,13 @@ export class OutboxDeadLetters {
 
   /** A page of them, newest first. Paging stays right while rows come and go. */
   async list(options: ListDeadLettersOptions = {}): Promise<DeadLetterPage> {
-    const { limit = DEFAULT_PAGE } = options;
-    assertFilter(options);
+    assertKnownKeys('', options, [...FILTER_KEYS, 'limit', 'after']);
+    const { limit = DEFAULT_PAGE, after, ...filter } = options;
+    assertFilter(filter);
     if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE) {
       throw invalid(`limit must be a whole number from 1 to ${LARGEST_PAGE}, got ${String(limit)}`);
     }
-    return this.store.deadLetters({ ...options, limit });
+    return this.store.deadLetters({ ...filter, limit, after: after ?? undefined });
   }
 
   /** One of them; `null` if there is no such event or it is not a dead letter. */
@@ -74,9 +78,11 @@ export class OutboxDeadLetters {
     options: RedriveOptions = {},
   ): Promise<number> {
     const filter = toFilter(which);
+    assertKnownKeys('', options, ['perSecond']);
     const { perSecond = DEFAULT_PER_SECOND } = options;
-    if (!(perSecond > 0))
+    if (typeof perSecond !== 'number' || !(perSecond > 0)) {
       throw invalid(`perSecond must be a number above 0, got ${String(perSecond)}`);
+    }
     const spacingMs = 1_000 / perSecond;
     const redriven = await this.inBatches(filter, (limit, done) =>
       this.store.redrive({ ...filter, limit, firstDelayMs: done * spacingMs, spacingMs }),
@@ -117,36 +123,54 @@ function toFilter(which: unknown): DeadLetterFilter {
       : Array.isArray(which)
         ? { ids: which as string[] }
         : which;
-  // `redrive(undefined)` would mean "all": a slip must not.
-  if (typeof filter !== 'object' || filter === null) {
-    throw invalid(
-      `which must be an id, a list of ids or a filter ({} for all), got ${typeof filter}`,
-    );
-  }
   assertFilter(filter);
   return filter;
 }
 
-const FILTER_KEYS = ['ids', 'eventType', 'failedAfter', 'failedBefore', 'limit', 'after'];
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-function assertFilter(filter: DeadLetterFilter): void {
-  // A key that is misspelled, or present and undefined, would silently widen the filter to everything.
+/**
+ * A key that is misspelled, or present and undefined, would silently widen the filter to everything; `redrive(undefined)`
+ * would mean "all". A slip must not.
+ */
+function assertFilter(filter: unknown): asserts filter is DeadLetterFilter {
+  if (typeof filter !== 'object' || filter === null) {
+    throw invalid(
+      `a dead letter filter is an id, a list of ids or an object ({} for all), got ${shown(filter)}`,
+    );
+  }
+  assertKnownKeys('', filter, FILTER_KEYS);
   for (const [key, value] of Object.entries(filter)) {
-    if (!FILTER_KEYS.includes(key))
-      throw invalid(
-        `a dead letter filter has no field ${JSON.stringify(key)}: use ${FILTER_KEYS.slice(0, 4).join(', ')}`,
-      );
-    if (value === undefined)
+    if (value === undefined) {
       throw invalid(
         `${key} is undefined, which would match every dead letter: leave the field out if that is meant`,
       );
+    }
   }
-  const bad = filter.ids?.find((id) => !UUID.test(id));
-  if (bad !== undefined) throw invalid(`an event id is a UUID, got ${JSON.stringify(bad)}`);
-  for (const key of ['failedAfter', 'failedBefore'] as const) {
-    const time: unknown = filter[key];
-    if (time !== undefined && !(time instanceof Date && !Number.isNaN(time.getTime())))
-      throw invalid(`${key} must be a valid Date`);
+  const { ids, eventType, failedAfter, failedBefore } = filter as Record<string, unknown>;
+  if (ids !== undefined) assertIds(ids);
+  if (eventType !== undefined && typeof eventType !== 'string') {
+    throw invalid(`eventType must be a string, got ${shown(eventType)}`);
   }
+  assertTime('failedAfter', failedAfter);
+  assertTime('failedBefore', failedBefore);
+}
+
+function assertIds(ids: unknown): void {
+  if (!Array.isArray(ids)) throw invalid(`ids must be a list of event ids, got ${shown(ids)}`);
+  for (const id of ids as unknown[]) {
+    if (typeof id !== 'string' || !UUID.test(id)) {
+      throw invalid(
+        `an event id is a UUID, got ${typeof id === 'string' ? `"${id}"` : String(id)}`,
+      );
+    }
+  }
+}
+
+function assertTime(name: string, time: unknown): void {
+  if (time === undefined || (time instanceof Date && !Number.isNaN(time.getTime()))) return;
+  throw invalid(`${name} must be a valid Date, got ${shown(time)}`);
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -180,7 +180,7 @@ export function attemptFor(payload: unknown): Attempt | undefined {
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
-    typeof value === 'object' &&
+    (typeof value === 'object' || typeof value === 'function') &&
     value !== null &&
     'then' in value &&
     typeof value.then === 'function'

@@ -9,8 +9,9 @@ import { listenerName, observe } from './observe.js';
 const EVENT_LISTENER_METADATA = 'EVENT_LISTENER_METADATA';
 
 /**
- * Finds every `@OnEvent` method and puts it under observation. Runs before @nestjs/event-emitter subscribes them
- * (in its `onApplicationBootstrap`), and finds them the way it does.
+ * Finds every `@OnEvent` method, the way @nestjs/event-emitter does, and puts it under observation. Runs after that
+ * has subscribed them (in its `onApplicationBootstrap`), so that both have seen the same: a method that nobody
+ * observes would fail without a word. It is not too late: a method is looked up on its object for each event.
  */
 @Injectable()
 export class ListenersExplorer {

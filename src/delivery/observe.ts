@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { OutboxError } from '../event/outbox-error.js';
 import { attemptFor } from './attempt.js';
 import type { ListenerMethod } from './listener-registry.js';
 
@@ -30,8 +31,13 @@ export function observe(target: object, method: string): void {
   for (const key of Reflect.getMetadataKeys(original) as unknown[]) {
     Reflect.defineMetadata(key, Reflect.getMetadata(key, original), observed);
   }
+  if (!Reflect.set(owner, method, observed)) {
+    throw new OutboxError(
+      'SETUP',
+      `${listenerName(target, method)} cannot be observed: its class is frozen, or the method is read-only`,
+    );
+  }
   OBSERVED.add(observed);
-  (owner as Record<string, unknown>)[method] = observed;
 }
 
 /** A spy put over the method after start (`jest.spyOn`) hides the observer: observe the spy. */

@@ -27,8 +27,8 @@ export class OutboxError extends Error {
   }
 }
 
-export function invalid(message: string): OutboxError {
-  return new OutboxError('INVALID_ARGUMENT', message);
+export function invalid(message: string, options?: ErrorOptions): OutboxError {
+  return new OutboxError('INVALID_ARGUMENT', message, options);
 }
 
 // A registered symbol and not `instanceof`: two copies of the package in one process (a monorepo, a linked

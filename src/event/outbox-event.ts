@@ -67,17 +67,20 @@ export class OutboxEvent {
   private delayMs: number | null = null;
 
   private constructor(props: OutboxEventProps) {
+    // Not `{ …defaults, ...props }`: a driver's `undefined` or `null` would take the place of a default.
     this.props = {
-      metadata: {},
-      status: 'PENDING',
-      retryCount: 0,
-      lastError: null,
-      scheduledAt: null,
-      processedAt: null,
-      createdAt: null,
-      acknowledgedBy: [],
-      unheardSince: null,
-      ...props,
+      id: props.id,
+      eventType: props.eventType,
+      payload: props.payload,
+      metadata: props.metadata ?? {},
+      status: props.status ?? 'PENDING',
+      retryCount: props.retryCount ?? 0,
+      lastError: props.lastError ?? null,
+      scheduledAt: props.scheduledAt ?? null,
+      processedAt: props.processedAt ?? null,
+      createdAt: props.createdAt ?? null,
+      acknowledgedBy: props.acknowledgedBy ?? [],
+      unheardSince: props.unheardSince ?? null,
     };
   }
 
@@ -103,13 +106,13 @@ export class OutboxEvent {
 
   /** `PENDING` → `PROCESSING`. @throws OutboxError `INVALID_TRANSITION` */
   markAsProcessing(): void {
-    this.assertIn('be processed', 'PENDING');
+    this.begin('be processed', 'PENDING');
     this.props.status = 'PROCESSING';
   }
 
   /** → `COMPLETED`. @throws OutboxError `INVALID_TRANSITION` on a dead letter (redrive it first) */
   markAsCompleted(now: Date | null = this.latestKnownTime()): void {
-    this.assertIn('be completed', 'PENDING', 'PROCESSING');
+    this.begin('be completed', 'PENDING', 'PROCESSING');
     this.props.status = 'COMPLETED';
     this.props.processedAt = now;
     this.props.unheardSince = null;
@@ -120,7 +123,7 @@ export class OutboxEvent {
    * that the event is `PENDING` again, later. @throws OutboxError `INVALID_TRANSITION` on a finished event
    */
   markAsFailed(error: string, options: FailureOptions = {}): void {
-    this.assertIn('fail', 'PENDING', 'PROCESSING');
+    this.begin('fail', 'PENDING', 'PROCESSING');
     const {
       policy = DEFAULT_RETRY_POLICY,
       retryable = true,
@@ -136,7 +139,6 @@ export class OutboxEvent {
       this.props.scheduledAt = now && new Date(now.getTime() + this.delayMs);
       this.props.status = 'PENDING';
     } else {
-      this.delayMs = null;
       this.props.processedAt = now;
       this.props.status = 'FAILED';
     }
@@ -147,7 +149,7 @@ export class OutboxEvent {
    * without spending an attempt (a rolling deploy must not burn retries); `FAILED` once that has lasted `graceMs`.
    */
   markAsUnheard(now: Date, { retryInMs, graceMs }: { retryInMs: number; graceMs: number }): void {
-    this.assertIn('go unheard', 'PENDING', 'PROCESSING');
+    this.begin('go unheard', 'PENDING', 'PROCESSING');
     this.props.unheardSince ??= now;
     const unheardMs = now.getTime() - this.props.unheardSince.getTime();
     if (unheardMs < graceMs) {
@@ -173,7 +175,7 @@ export class OutboxEvent {
 
   /** `FAILED` → `PENDING` with all its attempts before it: a second life. @throws OutboxError `INVALID_TRANSITION` */
   redrive(now: Date | null = this.latestKnownTime()): void {
-    this.assertIn('be redriven', 'FAILED');
+    this.begin('be redriven', 'FAILED');
     this.props.status = 'PENDING';
     this.props.retryCount = 0;
     this.props.scheduledAt = now;
@@ -244,11 +246,14 @@ export class OutboxEvent {
     return scheduledAt > createdAt ? scheduledAt : createdAt;
   }
 
-  private assertIn(step: string, ...allowed: OutboxEventStatus[]): void {
-    if (allowed.includes(this.props.status)) return;
-    throw new OutboxError(
-      'INVALID_TRANSITION',
-      `event ${this.props.id} is ${this.props.status} and cannot ${step}: it must be ${allowed.join(' or ')}`,
-    );
+  /** How every transition begins: only from these states, and the wait that the last one decided is over. */
+  private begin(step: string, ...allowed: OutboxEventStatus[]): void {
+    if (!allowed.includes(this.props.status)) {
+      throw new OutboxError(
+        'INVALID_TRANSITION',
+        `event ${this.props.id} is ${this.props.status} and cannot ${step}: it must be ${allowed.join(' or ')}`,
+      );
+    }
+    this.delayMs = null;
   }
 }

@@ -1,4 +1,5 @@
-import { invalid } from './outbox-error.js';
+import { errorText } from './error-text.js';
+import { invalid, OutboxError } from './outbox-error.js';
 
 /** What an event carries: a plain JSON object. */
 export type OutboxPayload = Record<string, unknown>;
@@ -8,6 +9,8 @@ export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
 
 // PostgreSQL's JSON parser gives up at a stack depth of some thousand levels; so does JSON.stringify.
 const MAX_DEPTH = 500;
+// The message names the culprit; a path of a thousand levels would bury it.
+const MAX_SHOWN_PATH = 120;
 
 // The delivery adds `_outbox`, and the in-memory fallback `_outboxFailed`: a user's own would be overwritten.
 const RESERVED_KEYS = ['_outbox', '_outboxFailed'];
@@ -21,7 +24,7 @@ const RESERVED_KEYS = ['_outbox', '_outboxFailed'];
  * @throws OutboxError `INVALID_ARGUMENT`
  */
 export function toStorable(field: string, value: unknown): OutboxPayload {
-  const copy = copyValue(value, field, new Set());
+  const copy = copyValue(value, { path: field, key: '' }, new Set());
   if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) {
     throw invalid(
       `${field} must be a plain JSON object, got ${kindOf(value)}: wrap it, e.g. { items: … }`,
@@ -53,87 +56,118 @@ export function assertNoReservedKeys(payload: OutboxPayload): void {
     throw invalid(`payload.${taken} is set by the outbox itself: rename your key`);
 }
 
-function copyValue(value: unknown, path: string, ancestors: Set<object>): unknown {
+/** Where a value is: `payload.items[2].price`, and `price` as its `toJSON` is told. */
+interface Place {
+  readonly path: string;
+  readonly key: string;
+}
+
+function copyValue(value: unknown, place: Place, ancestors: Set<object>): unknown {
   switch (typeof value) {
     case 'string':
-      return copyString(value, path);
+      return copyString(value, place.path);
     case 'boolean':
       return value;
     case 'number':
       if (!Number.isFinite(value))
-        throw invalid(`${path} is ${value}, which JSON cannot hold: use null or a string`);
-      return value;
+        throw refused(place.path, `is ${value}, which JSON cannot hold: use null or a string`);
+      return value === 0 ? 0 : value; // JSON knows no -0
     case 'object':
-      return value === null ? null : copyObject(value, path, ancestors);
+      return value === null ? null : copyObject(value, place, ancestors);
     case 'bigint':
-      throw invalid(`${path} is a BigInt (${value}n), which JSON cannot hold: use a string`);
+      throw refused(place.path, `is a BigInt (${value}n), which JSON cannot hold: use a string`);
     default:
-      throw invalid(
-        `${path} is ${kindOf(value)}, which JSON cannot hold: leave it out or use null`,
+      throw refused(
+        place.path,
+        `is ${kindOf(value)}, which JSON cannot hold: leave it out or use null`,
       );
   }
 }
 
 function copyString(value: string, path: string): string {
   if (value.includes('\0'))
-    throw invalid(`${path} contains NUL (U+0000), which PostgreSQL cannot store: remove it`);
+    throw refused(path, 'contains NUL (U+0000), which PostgreSQL cannot store: remove it');
   if (!value.isWellFormed()) {
-    throw invalid(
-      `${path} contains a lone surrogate (half of a character, e.g. a cut emoji): mend it with toWellFormed()`,
+    throw refused(
+      path,
+      'contains a lone surrogate (half of a character, e.g. a cut emoji): mend it with toWellFormed()',
     );
   }
   return value;
 }
 
-function copyObject(value: object, path: string, ancestors: Set<object>): unknown {
+function copyObject(value: object, place: Place, ancestors: Set<object>): unknown {
   if (ancestors.has(value))
-    throw invalid(`${path} refers back to an object that contains it: break the circle`);
+    throw refused(place.path, 'refers back to an object that contains it: break the circle');
   if (ancestors.size >= MAX_DEPTH)
-    throw invalid(`${path.slice(0, 80)}… is nested deeper than ${MAX_DEPTH} levels: flatten it`);
-  if (value instanceof Date && Number.isNaN(value.getTime()))
-    throw invalid(`${path} is an invalid Date: use null`);
+    throw refused(place.path, `is nested deeper than ${MAX_DEPTH} levels: flatten it`);
 
   ancestors.add(value);
   try {
-    if (Array.isArray(value)) return copyArray(value, path, ancestors);
-    const tag = Object.prototype.toString.call(value).slice(8, -1);
-    // A Buffer has a toJSON too, but bytes turned into a list of numbers are never what was meant.
-    if (ArrayBuffer.isView(value))
-      throw invalid(`${path} is binary data (${tag}): use a base64 string`);
-    if ('toJSON' in value && typeof value.toJSON === 'function') {
-      return copyValue((value.toJSON as (key: string) => unknown)(path), path, ancestors);
-    }
-    if (tag !== 'Object')
-      throw invalid(
-        `${path} is a ${tag}, which JSON would store as {}: convert it to an object or array`,
-      );
-    return copyProperties(value, path, ancestors);
+    return copyByKind(value, place, ancestors);
+  } catch (error) {
+    if (error instanceof OutboxError) throw error;
+    // A getter, a toJSON or a proxy of the caller's.
+    throw refused(place.path, `could not be read: ${errorText(error)}`, { cause: error });
   } finally {
     ancestors.delete(value);
   }
 }
 
+function copyByKind(value: object, place: Place, ancestors: Set<object>): unknown {
+  if (Array.isArray(value)) return copyArray(value, place.path, ancestors);
+  const tag = tagOf(value);
+  // A Buffer has a toJSON too, but bytes turned into a list of numbers are never what was meant.
+  if (ArrayBuffer.isView(value))
+    throw refused(place.path, `is binary data (${tag}): use a base64 string`);
+  // By its tag and not by `instanceof`: one from another realm (a VM context) would become null.
+  if (tag === 'Date' && Number.isNaN(Number(value)))
+    throw refused(place.path, 'is an invalid Date: use null');
+  if ('toJSON' in value && typeof value.toJSON === 'function')
+    return copyJson(value.toJSON(place.key), value, place, ancestors);
+  if (tag !== 'Object') {
+    throw refused(
+      place.path,
+      `is ${withArticle(tag)}, which JSON would store as {}: convert it to an object or array`,
+    );
+  }
+  return copyProperties(value, place.path, ancestors);
+}
+
+/** What a `toJSON` gave. Often the object itself or a copy of it, with the same `toJSON`: that is not asked again. */
+function copyJson(json: unknown, source: object, place: Place, ancestors: Set<object>): unknown {
+  const isAnswered =
+    json === source ||
+    (typeof json === 'object' &&
+      json !== null &&
+      (json as { toJSON?: unknown }).toJSON === (source as { toJSON?: unknown }).toJSON);
+  if (isAnswered) return copyProperties(json, place.path, ancestors);
+  return copyValue(json, place, ancestors);
+}
+
 function copyArray(value: readonly unknown[], path: string, ancestors: Set<object>): unknown[] {
   // Array.from visits holes as well; JSON would turn them into null without a word.
-  return Array.from(value, (item, index) => copyValue(item, `${path}[${index}]`, ancestors));
+  return Array.from(value, (item, index) =>
+    copyValue(item, { path: `${path}[${index}]`, key: String(index) }, ancestors),
+  );
 }
 
 function copyProperties(value: object, path: string, ancestors: Set<object>): object {
   const symbol = Object.getOwnPropertySymbols(value).find((key) =>
     Object.prototype.propertyIsEnumerable.call(value, key),
   );
-  if (symbol !== undefined)
-    throw invalid(
-      `${path} has a symbol key (${String(symbol)}), which JSON drops: use a string key`,
-    );
+  if (symbol !== undefined) {
+    throw refused(path, `has a symbol key (${String(symbol)}), which JSON drops: use a string key`);
+  }
 
   const copy = {};
   for (const [key, item] of Object.entries(value)) {
     copyString(key, `a key of ${path}`);
-    if (item === undefined) continue;
+    const isToJson = key === 'toJSON' && typeof item === 'function';
+    if (item === undefined || isToJson) continue;
     // Not `copy[key] = …`: assigning to `__proto__` would change the copy's prototype instead of adding a key.
     Object.defineProperty(copy, key, {
-      value: copyValue(item, `${path}.${key}`, ancestors),
+      value: copyValue(item, { path: `${path}.${key}`, key }, ancestors),
       enumerable: true,
       writable: true,
       configurable: true,
@@ -142,8 +176,23 @@ function copyProperties(value: object, path: string, ancestors: Set<object>): ob
   return copy;
 }
 
+function refused(path: string, problem: string, options?: ErrorOptions): OutboxError {
+  const shown = path.length > MAX_SHOWN_PATH ? `${path.slice(0, MAX_SHOWN_PATH)}…` : path;
+  return invalid(`${shown} ${problem}`, options);
+}
+
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
-  if (Array.isArray(value)) return 'an array';
-  return `a ${typeof value}`;
+  if (typeof value !== 'object') return withArticle(typeof value);
+  const tag = tagOf(value);
+  // Reached only by a toJSON: a plain object is what is asked for.
+  return tag === 'Object' ? 'an object whose toJSON gives none' : withArticle(tag);
+}
+
+function tagOf(value: object): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}
+
+function withArticle(noun: string): string {
+  return `${/^[AEIOU]/i.test(noun) ? 'an' : 'a'} ${noun}`;
 }

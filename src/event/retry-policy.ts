@@ -32,14 +32,16 @@ export const DEFAULT_RETRY_POLICY: RetryPolicy = Object.freeze({
  */
 export function retryDelayMs(policy: RetryPolicy, retryCount: number, random: number): number {
   const wanted = ask(policy.backoff, retryCount) ?? exponentialBackoff(retryCount);
-  const spread = wanted * (1 + policy.jitter * (2 * random - 1));
+  // Capped before chance too, so that what has come to the cap is spread as well, below it.
+  const capped = Math.min(wanted, policy.maxBackoffMs);
+  const spread = capped * (1 + policy.jitter * (2 * random - 1));
   return Math.min(spread, policy.maxBackoffMs);
 }
 
 function ask(backoff: RetryPolicy['backoff'], retryCount: number): number | undefined {
   try {
-    const answer = backoff(retryCount);
-    return answer >= 0 ? answer : undefined;
+    const answer: unknown = backoff(retryCount);
+    return typeof answer === 'number' && answer >= 0 ? answer : undefined;
   } catch {
     return undefined;
   }

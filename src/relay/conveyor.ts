@@ -88,6 +88,7 @@ export class Conveyor {
     clearTimeout(this.pause);
     clearTimeout(this.nextLookForOthers);
     this.finished = [];
+    for (const resolve of this.onIdle.splice(0)) resolve();
   }
 
   /** Resolves when nothing is under way and nothing more is known to be due. */
@@ -98,7 +99,7 @@ export class Conveyor {
 
   private isIdle(): boolean {
     return (
-      !this.mayBeDue &&
+      (!this.mayBeDue || this.stopping) &&
       this.running + this.waiting.length + this.finished.length + this.exchanges === 0
     );
   }

@@ -70,7 +70,10 @@ export class LeaseKeeper {
       // Settled while the statement ran: no longer ours to judge.
       if (!this.held.has(held)) continue;
       if (still.has(held.lease.id)) this.held.set(held, now);
-      else held.onLost();
+      else {
+        this.letGo(held);
+        held.onLost();
+      }
     }
   }
 }

@@ -67,32 +67,16 @@ export class InMemoryOutboxStore extends OutboxStore {
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
     if (executor !== undefined)
       throw invalid('tx cannot be used with the in-memory store: leave it out, or use PostgreSQL');
-    const fresh = events.filter(
-      ({ id }, index) =>
-        !this.rows.has(id) && events.findIndex((other) => other.id === id) === index,
-    );
     const now = this.now();
-    for (const event of fresh) {
-      this.rows.set(event.id, {
-        id: event.id,
-        eventType: event.eventType,
-        payload: JSON.stringify(event.payload),
-        metadata: JSON.stringify(event.metadata),
-        createdAt: now,
-        sequence: this.sequence++,
-        status: 'PENDING',
-        retryCount: 0,
-        lastError: null,
-        scheduledAt: event.scheduledAt?.getTime() ?? now + (event.delayMs ?? 0),
-        processedAt: null,
-        acknowledgedBy: [],
-        leaseToken: null,
-        leasedUntil: null,
-        unheardSince: null,
-        previousLives: [],
-      });
+    const fresh = new Map<string, Row>();
+    // All of them are made before the first is kept: one that cannot be stored takes the others with it.
+    for (const event of events) {
+      const id = idOf(event.id);
+      if (!this.rows.has(id) && !fresh.has(id))
+        fresh.set(id, newRow(id, event, now, this.sequence++));
     }
-    return fresh.map(({ id }) => id);
+    for (const [id, row] of fresh) this.rows.set(id, row);
+    return [...fresh.keys()];
   }
 
   async claim(request: ClaimRequest): Promise<ClaimedEvent[]> {
@@ -187,19 +171,17 @@ export class InMemoryOutboxStore extends OutboxStore {
 
   async prune({ status, olderThanMs, limit }: PruneRequest): Promise<number> {
     const before = this.now() - olderThanMs;
-    const old = [...this.rows.values()].filter(
-      (row) => row.status === status && (row.processedAt ?? Infinity) < before,
-    );
+    const old = [...this.rows.values()]
+      .filter((row) => row.status === status && (row.processedAt ?? Infinity) < before)
+      .toSorted(byCursor);
     return this.delete(old.slice(0, limit)).length;
   }
 
   async deadLetters(request: DeadLetterPageRequest): Promise<DeadLetterPage> {
-    const newestFirst = this.dead(request).toReversed();
-    const start =
-      request.after === undefined
-        ? 0
-        : newestFirst.findIndex((row) => cursorOf(row) < readCursor(request.after));
-    const rows = start < 0 ? [] : newestFirst.slice(start);
+    const after = readCursor(request.after);
+    const rows = this.dead(request)
+      .toReversed()
+      .filter((row) => after === undefined || cursorOf(row) < after);
     const page = rows.slice(0, request.limit);
     const last = page.at(-1);
     return {
@@ -213,7 +195,7 @@ export class InMemoryOutboxStore extends OutboxStore {
   }
 
   async find(id: string): Promise<StoredEvent | null> {
-    const row = this.rows.get(id);
+    const row = this.rows.get(idOf(id));
     return row === undefined ? null : toStoredEvent(row);
   }
 
@@ -279,28 +261,55 @@ export class InMemoryOutboxStore extends OutboxStore {
   }
 
   private held({ id, leaseToken }: Lease): Row | undefined {
-    const row = this.rows.get(id);
+    const row = this.rows.get(idOf(id));
     return row?.leaseToken === leaseToken ? row : undefined;
   }
 
   /** Dead letters that match, longest dead first. */
   private dead({ ids, eventType, failedAfter, failedBefore }: DeadLetterFilter): Row[] {
+    const wanted = ids && new Set(ids.map(idOf));
     return [...this.rows.values()]
       .filter(
         (row) =>
           row.status === 'FAILED' &&
-          (ids === undefined || ids.includes(row.id)) &&
+          (wanted === undefined || wanted.has(row.id)) &&
           (eventType === undefined || row.eventType === eventType) &&
           (failedAfter === undefined || (row.processedAt ?? 0) >= failedAfter.getTime()) &&
           (failedBefore === undefined || (row.processedAt ?? 0) < failedBefore.getTime()),
       )
-      .toSorted((a, b) => (cursorOf(a) < cursorOf(b) ? -1 : 1));
+      .toSorted(byCursor);
   }
 
   private delete(rows: readonly Row[]): string[] {
     for (const { id } of rows) this.rows.delete(id);
     return rows.map(({ id }) => id);
   }
+}
+
+/** A UUID in its usual form: PostgreSQL knows one in upper case as the same. */
+function idOf(id: string): string {
+  return id.toLowerCase();
+}
+
+function newRow(id: string, event: NewEvent, now: number, sequence: number): Row {
+  return {
+    id,
+    eventType: event.eventType,
+    payload: JSON.stringify(event.payload),
+    metadata: JSON.stringify(event.metadata),
+    createdAt: now,
+    sequence,
+    status: 'PENDING',
+    retryCount: 0,
+    lastError: null,
+    scheduledAt: event.scheduledAt?.getTime() ?? now + (event.delayMs ?? 0),
+    processedAt: null,
+    acknowledgedBy: [],
+    leaseToken: null,
+    leasedUntil: null,
+    unheardSince: null,
+    previousLives: [],
+  };
 }
 
 function applySettlement(row: Row, settlement: Settlement, now: number): void {
@@ -345,8 +354,12 @@ function cursorOf(row: Row): string {
   return `${String(row.processedAt ?? 0).padStart(15, '0')}-${String(row.sequence).padStart(12, '0')}`;
 }
 
-function readCursor(cursor: string | undefined): string {
-  if (cursor !== undefined && /^\d{15}-\d{12}$/.test(cursor)) return cursor;
+function byCursor(a: Row, b: Row): number {
+  return cursorOf(a) < cursorOf(b) ? -1 : 1;
+}
+
+function readCursor(cursor: string | undefined): string | undefined {
+  if (cursor === undefined || /^\d{15}-\d{12}$/.test(cursor)) return cursor;
   throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
 }
 

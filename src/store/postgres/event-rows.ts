@@ -15,8 +15,10 @@ export type TextRow = Readonly<Record<string, string | null>>;
 export const CLAIMED_COLUMNS = `id, event_type, payload, metadata, retry_count, array_to_json(acknowledged_by) AS acknowledged_by,
   ${epochMs('scheduled_at')}, ${epochMs('created_at')}, ${epochMs('unheard_since')}, ${epochMs('claimed_at')}`;
 
+// The text of a time depends on the session's DateStyle and TimeZone; this one is read back as it was written.
 export const STORED_COLUMNS = `id, event_type, payload, metadata, status, retry_count, last_error, previous_lives,
-  array_to_json(acknowledged_by) AS acknowledged_by, processed_at::text AS processed_at_text,
+  array_to_json(acknowledged_by) AS acknowledged_by,
+  to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS processed_at_text,
   ${epochMs('scheduled_at')}, ${epochMs('created_at')}, ${epochMs('processed_at')}`;
 
 function epochMs(column: string): string {

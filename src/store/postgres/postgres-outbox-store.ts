@@ -49,13 +49,12 @@ export class PostgresOutboxStore extends OutboxStore {
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
-    const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1)) AS ids`;
+    // As text: the caller's connection may parse json into whatever the caller likes.
+    const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1))::text AS ids`;
     const values = [fromNewEvents(events)];
     if (executor === undefined) return this.ids(text, values);
     const { rows } = await executor.query(text, values);
-    // The caller's connection parses columns as the caller likes: json may arrive as text.
-    const { ids } = rows[0] as { ids: string[] | string };
-    return typeof ids === 'string' ? (JSON.parse(ids) as string[]) : ids;
+    return JSON.parse((rows[0] as { ids: string }).ids) as string[];
   }
 
   async claim({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
@@ -200,7 +199,20 @@ export class PostgresOutboxStore extends OutboxStore {
   private async take(verb: string, args: string, values: unknown[]): Promise<ClaimedEvent[]> {
     const leaseToken = randomUUID();
     const text = `SELECT ${CLAIMED_COLUMNS} FROM ${this.names.qualified(verb)}(${args})`;
-    return toClaimedEvents(await this.query(text, [leaseToken, ...values]), leaseToken);
+    const onLate = (rows: TextRow[]): void => {
+      // What was reaped waits for the next reaper: its crash is still to be counted.
+      if (verb !== 'reap') this.giveBack(rows, leaseToken);
+    };
+    const rows = await this.query(text, [leaseToken, ...values], onLate);
+    return toClaimedEvents(rows, leaseToken);
+  }
+
+  /** The claim was given up, and has come through all the same: it must not cost its events an attempt. */
+  private giveBack(rows: readonly TextRow[], leaseToken: string): void {
+    const claimed = rows.filter((row) => row['lost'] !== 't').map((row) => row['id'] ?? '');
+    void this.settle(claimed.map((id) => ({ id, leaseToken, outcome: 'released' as const }))).catch(
+      () => {},
+    );
   }
 
   private async call(verb: string, values: unknown[]): Promise<string[]> {
@@ -253,13 +265,11 @@ function writeCursor(row: TextRow): string {
   return Buffer.from(JSON.stringify([row['processed_at_text'], row['id']])).toString('base64url');
 }
 
+const CURSOR = /^\["(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","([0-9a-f-]{36})"\]$/;
+
 function readCursor(cursor: string | undefined): [time: string | null, id: string | null] {
   if (cursor === undefined) return [null, null];
-  try {
-    const [time, id] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[];
-    if (typeof time === 'string' && typeof id === 'string') return [time, id];
-  } catch {
-    // Not ours: said below.
-  }
+  const [, time, id] = CURSOR.exec(Buffer.from(String(cursor), 'base64url').toString()) ?? [];
+  if (time !== undefined && id !== undefined) return [time, id];
   throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
 }

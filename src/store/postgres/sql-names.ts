@@ -3,8 +3,8 @@ import { invalid } from '../../event/outbox-error.js';
 export const DEFAULT_SCHEMA = 'public';
 export const DEFAULT_TABLE = 'outbox_events';
 
-// Everything else is named after the table's prefix; with 40 characters the longest index name stays within
-// PostgreSQL's 63, which it would cut in silence.
+// Everything else is named after the table's prefix; with 40 characters the longest name of an index or a constraint
+// stays within PostgreSQL's 63, which it would cut in silence.
 const MAX_TABLE_LENGTH = 40;
 const MAX_SCHEMA_LENGTH = 63;
 
@@ -37,6 +37,9 @@ export function sqlNames(schema: string = DEFAULT_SCHEMA, table: string = DEFAUL
         `underscore, got ${JSON.stringify(schema)}`,
     );
   }
+  // In pg_temp, events would be gone with the connection; the others are the server's.
+  if (/^pg_/i.test(schema) || schema === 'information_schema')
+    throw invalid(`schema must not be one of PostgreSQL's own, got ${JSON.stringify(schema)}`);
   if (
     typeof table !== 'string' ||
     !/^[a-z_][a-z0-9_]*_events$/.test(table) ||

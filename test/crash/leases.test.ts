@@ -1,0 +1,73 @@
+import { describe, expect, it } from '@jest/globals';
+import { until } from '../support/until.js';
+import { Rig } from './rig.js';
+
+const LEASE_MS = 1_000;
+
+describe('a lease', () => {
+  it('is kept for as long as its listener works, though a second relay looks for expired ones all the time', async () => {
+    await using rig = await Rig.open();
+    const [first, second] = await Promise.all([
+      rig.start({ name: 'first', relay: { leaseMs: LEASE_MS } }),
+      rig.start({ name: 'second', relay: { leaseMs: LEASE_MS } }),
+    ]);
+    await rig.store([{ n: 1, act: 'sleep', ms: 3 * LEASE_MS }]);
+    await first.tick();
+    await first.child.message('started');
+
+    let reaped = 0;
+    const finished = first.child.message('finished').then(() => true);
+    while (!(await Promise.race([finished, second.reap().then((total) => void (reaped += total))])))
+      await second.tick();
+    expect(reaped).toBe(0);
+
+    expect(await rig.untilEvery('COMPLETED')).toMatchObject([{ retry_count: 0 }]);
+    expect(await rig.calls()).toEqual(new Map([[1, 1]]));
+  });
+
+  it('is lost by a process whose event loop stands still for longer: another takes over, and the late finisher changes nothing and says so', async () => {
+    await using rig = await Rig.open();
+    const [stalled, other] = await Promise.all([
+      rig.start({ name: 'stalled', relay: { leaseMs: LEASE_MS } }),
+      rig.start({ name: 'other', retry: { backoffMs: 0 }, hold: { listener: 0 } }),
+    ]);
+    await rig.store([{ n: 1, act: 'block', ms: 3 * LEASE_MS }]);
+    stalled.tell({ do: 'tick' });
+    await stalled.child.message('started');
+    // What the other one is given is not as slow.
+    await rig.database.query(`UPDATE outbox_events SET payload = payload - 'act'`);
+
+    await until(async () => (await other.reap()) === 1, { what: 'the other has taken over' });
+    await other.at('listener');
+    const [held] = await rig.events();
+    expect(held).toMatchObject({ status: 'PROCESSING', retry_count: 1 });
+
+    await stalled.child.line(/the lease was lost to another process/);
+    expect(await rig.events()).toEqual([held]);
+    other.tell({ do: 'go', point: 'listener' });
+    expect(await rig.untilEvery('COMPLETED')).toMatchObject([{ retry_count: 1 }]);
+    const calls = (await rig.ledger()).filter(({ point }) => point === 'started');
+    expect(calls.map(({ app, attempt }) => ({ app, attempt }))).toEqual([
+      { app: 'stalled', attempt: 1 },
+      { app: 'other', attempt: 2 },
+    ]);
+  });
+
+  it('that was lost tells the listener to stop, and a failure of the late one changes nothing after the other has succeeded', async () => {
+    await using rig = await Rig.open();
+    const late = await rig.start({ name: 'late', hold: { listener: 0 } });
+    await rig.store([{ n: 1, act: 'fail' }]);
+    await late.tick();
+    await late.at('listener');
+    await rig.database.query(`UPDATE outbox_events SET payload = payload - 'act'`);
+
+    await rig.expireLeases();
+    const other = await rig.start({ name: 'other', retry: { backoffMs: 0 } });
+    expect(await other.reap()).toBe(1);
+    await rig.untilEvery('COMPLETED');
+
+    late.tell({ do: 'go', point: 'listener' });
+    await late.child.line(/the lease was lost to another process/);
+    expect(await rig.events()).toMatchObject([{ status: 'COMPLETED', retry_count: 1 }]);
+  });
+});
