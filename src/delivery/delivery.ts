@@ -18,7 +18,7 @@ export type DeliveryOutcome =
   /** Nobody in this process listens to the event's type. */
   | { readonly kind: 'unheard' }
   /** Broken off from outside: the lease was lost, or the process stops. */
-  | { readonly kind: 'cancelled' };
+  | { readonly kind: 'cancelled'; readonly succeeded: readonly string[] };
 
 /** A delivery under way. */
 export interface RunningDelivery {
@@ -74,7 +74,7 @@ export class Delivery {
       cancel = (reason) => {
         clearTimeout(timer);
         attempt.close(reason);
-        resolve({ kind: 'cancelled' });
+        resolve({ kind: 'cancelled', succeeded: attempt.result().succeeded });
       };
       void this.emit(attempt, event.eventType, payload).then(() => {
         clearTimeout(timer);

@@ -20,7 +20,7 @@ export class Outage {
     if (now - this.lastSaid >= SAY_AGAIN_MS) {
       this.lastSaid = now;
       this.log.error(
-        `the outbox cannot be reached, events wait and the relay keeps trying: ${errorText(error)}`,
+        `the outbox's store fails, events wait and the relay keeps trying: ${errorText(error)}`,
       );
     }
     const waitMs = this.nextWaitMs;
@@ -33,6 +33,6 @@ export class Outage {
     this.nextWaitMs = FIRST_WAIT_MS;
     if (this.lastSaid === -Infinity) return;
     this.lastSaid = -Infinity;
-    this.log.log('the outbox can be reached again');
+    this.log.log("the outbox's store answers again");
   }
 }

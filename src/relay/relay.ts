@@ -182,7 +182,8 @@ export class Relay implements ConveyorEnds {
 
   private settlementFor(event: ClaimedEvent, outcome: DeliveryOutcome, since: number): Settlement {
     if (outcome.kind === 'cancelled') {
-      return { id: event.id, leaseToken: event.leaseToken, outcome: 'released' };
+      const acknowledgedBy = [...event.acknowledgedBy, ...outcome.succeeded];
+      return { id: event.id, leaseToken: event.leaseToken, outcome: 'released', acknowledgedBy };
     }
     // The database's clock at the claim, and what has passed since by a clock that nobody sets.
     const now = new Date(event.claimedAt.getTime() + performance.now() - since);
@@ -235,4 +236,4 @@ export class Relay implements ConveyorEnds {
   }
 }
 
-const CANCELLED: DeliveryOutcome = { kind: 'cancelled' };
+const CANCELLED: DeliveryOutcome = { kind: 'cancelled', succeeded: [] };

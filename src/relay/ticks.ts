@@ -58,6 +58,8 @@ export class PgBossTicks {
         await this.onTick();
       },
     );
+    // The next tick may be another process's, and what a dead one has left is not to wait for it.
+    await this.onTick();
   }
 
   async stop(): Promise<void> {

@@ -69,8 +69,8 @@ export type Settlement = Lease &
       }
     /** Nobody listens: back for later, no attempt spent. */
     | { readonly outcome: 'unheard'; readonly delayMs: number }
-    /** Given back untouched, no attempt spent: the relay stops. */
-    | { readonly outcome: 'released' }
+    /** Given back, no attempt spent: the relay stops. `acknowledgedBy`: listeners that had succeeded by then. */
+    | { readonly outcome: 'released'; readonly acknowledgedBy?: readonly string[] }
   );
 
 export interface SettledAndClaimed {

@@ -336,6 +336,7 @@ function applySettlement(row: Row, settlement: Settlement, now: number): void {
       return;
     case 'released':
       row.status = 'PENDING';
+      row.acknowledgedBy = settlement.acknowledgedBy ?? row.acknowledgedBy;
   }
 }
 

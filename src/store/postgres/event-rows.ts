@@ -103,7 +103,7 @@ function fromSettlement(settlement: Settlement): object {
     case 'unheard':
       return { ...lease, status: 'PENDING', delay_ms: settlement.delayMs, unheard: true };
     case 'released':
-      return { ...lease, status: 'PENDING' };
+      return { ...lease, status: 'PENDING', acknowledged_by: settlement.acknowledgedBy };
   }
 }
 

@@ -11,6 +11,8 @@ export interface PgPool {
 export interface PgClient {
   query(config: PgQuery | string): Promise<{ rows: unknown[] }>;
   release(destroy?: Error | boolean): void;
+  on?(event: 'error', listener: () => void): unknown;
+  off?(event: 'error', listener: () => void): unknown;
 }
 
 export interface PgQuery {
