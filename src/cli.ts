@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { errorText } from './event/error-text.js';
+import { OutboxError } from './event/outbox-error.js';
 import { migrateOutbox, outboxSql } from './migrate-outbox.js';
 
 const USAGE = `Usage: nestjs-outbox-relay migrate [options]
@@ -62,7 +63,8 @@ main().then(
       error instanceof TypeError &&
       'code' in error &&
       String(error.code).startsWith('ERR_PARSE_ARGS');
+    const wrongValue = error instanceof OutboxError && error.code === 'INVALID_ARGUMENT';
     process.stderr.write(`${errorText(error)}\n${wrongUsage ? `\n${USAGE}` : ''}`);
-    process.exitCode = wrongUsage ? 2 : 1;
+    process.exitCode = wrongUsage || wrongValue ? 2 : 1;
   },
 );

@@ -1,8 +1,12 @@
+import { invalid } from './event/outbox-error.js';
 import { migrate, type MigrationResult } from './schema/migrate.js';
 import { readMigrations } from './schema/migration-files.js';
 import { openPool } from './store/postgres/open-pool.js';
 import type { PgPool } from './store/postgres/pg-pool.js';
 import { sqlNames } from './store/postgres/sql-names.js';
+
+/** A URL, or the path of a Unix socket. */
+const POSTGRES_URL = /^(postgres(ql)?:|socket:|\/)/;
 
 export interface MigrateOptions {
   /** A connection string, or a `pg` pool (which stays open). */
@@ -17,7 +21,7 @@ export interface MigrateOptions {
  * Brings the database to the version this code needs. Safe from any number of processes at once, and again.
  *
  * ```ts
- * await migrateOutbox({ database: process.env.DATABASE_URL });
+ * await migrateOutbox({ database: 'postgres://user:password@host:5432/database' });
  * ```
  * @throws OutboxError `INVALID_ARGUMENT` for a name that cannot be used, `SCHEMA_MISMATCH` if the database is newer than the code
  */
@@ -27,6 +31,7 @@ export async function migrateOutbox({
   table,
 }: MigrateOptions): Promise<MigrationResult> {
   const names = sqlNames(schema, table);
+  assertDatabase(database);
   if (typeof database !== 'string') return migrate(database, names);
   const pool = openPool(database, () => {});
   try {
@@ -43,4 +48,15 @@ export async function outboxSql({
 }: Pick<MigrateOptions, 'schema' | 'table'> = {}): Promise<string> {
   const migrations = await readMigrations(sqlNames(schema, table));
   return migrations.map(({ file, sql }) => `-- ${file}\n${sql}`).join('\n');
+}
+
+/** An environment variable that is not set would lead to whatever database node-postgres takes for the default. */
+function assertDatabase(database: unknown): void {
+  const isPool = typeof database === 'object' && database !== null && 'query' in database;
+  if (isPool || (typeof database === 'string' && POSTGRES_URL.test(database))) return;
+  // The value is not shown: it may hold a password.
+  throw invalid(
+    'database must be a pg Pool or a PostgreSQL URL such as postgres://user:password@host:5432/database, ' +
+      `got ${typeof database === 'string' ? 'another text' : String(database)} (is DATABASE_URL set?)`,
+  );
 }

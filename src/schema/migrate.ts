@@ -5,10 +5,16 @@ import {
   readSchemaVersion,
 } from '../store/postgres/schema-version.js';
 import type { SqlNames } from '../store/postgres/sql-names.js';
-import { readMigrations } from './migration-files.js';
+import { readMigrations, type Migration } from './migration-files.js';
 
 /** "outbox" as a number: any constant will do, as long as it stays the same. */
 const ADVISORY_LOCK = 0x6f7574626f78;
+
+/** Another migrator, or a long transaction on the table: waited for, but not for ever. */
+const LOCK_WITHIN_MS = 30_000;
+
+/** A statement not answered for so long has lost its connection; none of the files needs as much. */
+const GIVE_UP_AFTER_MS = 600_000;
 
 export interface MigrationResult {
   /** Version before and after. */
@@ -29,28 +35,45 @@ export async function migrate(pool: PgPool, names: SqlNames): Promise<MigrationR
   if (version === SCHEMA_VERSION) return { from: version, to: version, applied: [] };
   if (version > SCHEMA_VERSION) throw databaseIsNewer(version, names);
 
+  // Read before a connection is taken: none is held while the disk is waited for.
+  const migrations = await readMigrations(names);
   const client = await pool.connect();
+  // Lent clients have no listener, and a connection that breaks between two statements would end the process.
+  client.on?.('error', ignore);
+  let failed = true;
   try {
-    const result = await inTransaction(client, names);
-    client.release();
+    const result = await inTransaction(client, names, migrations);
+    failed = false;
     return result;
-  } catch (error) {
-    // Whatever state the connection is in, the next user must not inherit it.
-    client.release(true);
-    throw error;
+  } finally {
+    client.off?.('error', ignore);
+    // Whatever state the connection is in after a failure, the next user must not inherit it.
+    client.release(failed);
   }
 }
 
-async function inTransaction(client: PgClient, names: SqlNames): Promise<MigrationResult> {
-  await client.query('BEGIN');
+async function inTransaction(
+  client: PgClient,
+  names: SqlNames,
+  migrations: readonly Migration[],
+): Promise<MigrationResult> {
+  const run = (text: string): Promise<unknown> =>
+    client.query({ text, query_timeout: GIVE_UP_AFTER_MS });
+  // Said and not left to the database's default: what others have done while this one waited must be seen.
+  await run('BEGIN ISOLATION LEVEL READ COMMITTED');
+  await run(`SET LOCAL lock_timeout = ${LOCK_WITHIN_MS}`);
   // IF NOT EXISTS is not safe against a concurrent creator. A transaction's lock, not a session's: it holds behind
   // a pooler in transaction mode too, and cannot be left behind.
-  await client.query({ text: 'SELECT pg_advisory_xact_lock($1)', values: [ADVISORY_LOCK] });
+  await run(`SELECT pg_advisory_xact_lock(${ADVISORY_LOCK})`);
   const from = await readSchemaVersion(client, names);
   if (from > SCHEMA_VERSION) throw databaseIsNewer(from, names);
 
-  const pending = (await readMigrations(names)).filter(({ version }) => version > from);
-  for (const migration of pending) await client.query(migration.sql);
-  await client.query('COMMIT');
+  const pending = migrations.filter(({ version }) => version > from);
+  for (const { sql } of pending) await run(sql);
+  await run('COMMIT');
   return { from, to: SCHEMA_VERSION, applied: pending.map(({ file }) => file) };
+}
+
+function ignore(): void {
+  // The statement under way fails with it.
 }

@@ -14,12 +14,27 @@ export interface Migration {
 export async function readMigrations(names: SqlNames): Promise<Migration[]> {
   const files = (await readdir(FOLDER)).filter((file) => /^\d{3}_.*\.sql$/.test(file)).toSorted();
   return Promise.all(
-    files.map(async (file) => ({
-      version: Number(file.slice(0, 3)),
-      file,
-      sql: rename(await readFile(new URL(file, FOLDER), 'utf8'), names),
-    })),
+    files.map(async (file, index) => {
+      const sql = rename(await readFile(new URL(file, FOLDER), 'utf8'), names);
+      const needsSchema = index === 0 && names.schema !== DEFAULT_SCHEMA;
+      return {
+        version: Number(file.slice(0, 3)),
+        file,
+        sql: needsSchema ? `${createSchema(names.schema)}\n\n${sql}` : sql,
+      };
+    }),
   );
+}
+
+/** Not CREATE SCHEMA IF NOT EXISTS: that needs the right to create schemas even where there is nothing to create. */
+function createSchema(schema: string): string {
+  return `DO $outbox$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = '${schema}') THEN
+    CREATE SCHEMA "${schema}";
+  END IF;
+END
+$outbox$;`;
 }
 
 /**
@@ -28,10 +43,8 @@ export async function readMigrations(names: SqlNames): Promise<Migration[]> {
  * put in has passed {@link sqlNames}.
  */
 function rename(sql: string, { schema, prefix }: SqlNames): string {
-  const renamed = sql
+  return sql
     .replaceAll(/\bpublic\.outbox_(\w+)/g, `"${schema}"."${prefix}_$1"`)
     .replaceAll(/\bidx_outbox_(\w+)/g, `idx_${prefix}_$1`)
     .replaceAll(/\bCONSTRAINT outbox_(\w+)/g, `CONSTRAINT ${prefix}_$1`);
-  if (schema === DEFAULT_SCHEMA) return renamed;
-  return `CREATE SCHEMA IF NOT EXISTS "${schema}";\n\n${renamed}`;
 }

@@ -1,7 +1,9 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
 import { Rig } from './rig.js';
+
+jest.setTimeout(120_000);
 
 // What is waited for here ends after 15 or 30 seconds (pg-pool.ts), the pool's connect after 10.
 const WAIT_ENDS_MS = 45_000;
@@ -50,23 +52,23 @@ describe('a network that swallows everything', () => {
     ]);
 
     await proxy.restore();
-    await until(
-      async () => (await rig.events()).find(({ n }) => n === 1)?.status === 'COMPLETED',
-      { what: 'the outcome of the first is stored', timeoutMs: WAIT_ENDS_MS },
-    );
+    await until(async () => (await rig.events()).find(({ n }) => n === 1)?.status === 'COMPLETED', {
+      what: 'the outcome of the first is stored',
+      timeoutMs: WAIT_ENDS_MS,
+    });
     expect((await rig.calls()).get(1)).toBe(1);
 
     // Nobody tells the relay: its own tick comes.
     await rig.store([{ n: 4 }]);
-    await until(
-      async () => (await rig.events()).find(({ n }) => n === 4)?.status === 'COMPLETED',
-      { what: 'a tick has come', timeoutMs: 70_000 },
-    );
+    await until(async () => (await rig.events()).find(({ n }) => n === 4)?.status === 'COMPLETED', {
+      what: 'a tick has come',
+      timeoutMs: 70_000,
+    });
     for (const app of [producer, lentProducer]) {
       app.tell({ do: 'enqueue', work: [{ n: 5 }] });
       expect(await app.child.message('enqueued')).toMatchObject({ stored: [true] });
     }
-    await rig.untilEvery('COMPLETED', 20_000);
+    await rig.untilEvery('COMPLETED');
     for (const { child } of [relay, lent, producer, lentProducer])
       expect(await Promise.race([child.exited, Promise.resolve('runs')])).toBe('runs');
   }, 150_000);

@@ -1,6 +1,8 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { until } from '../support/until.js';
-import { Rig } from './rig.js';
+import { PATIENTLY, Rig } from './rig.js';
+
+jest.setTimeout(120_000);
 
 const LEASE_MS = 1_000;
 
@@ -53,21 +55,45 @@ describe('a lease', () => {
     ]);
   });
 
-  it('that was lost tells the listener to stop, and a failure of the late one changes nothing after the other has succeeded', async () => {
+  it.each([
+    {
+      late: 'success',
+      work: {},
+      otherWork: { act: 'fail' },
+      // The other's failure, after the crash that the reaper has counted.
+      end: { status: 'PENDING', retry_count: 2, last_error: 'Worker.work: told to fail (1)' },
+    },
+    {
+      late: 'failure',
+      work: { act: 'fail' as const },
+      otherWork: {},
+      end: { status: 'COMPLETED', retry_count: 1 },
+    },
+  ])('that was lost fences off a late $late: the event follows who holds it now', async (given) => {
     await using rig = await Rig.open();
-    const late = await rig.start({ name: 'late', hold: { listener: 0 } });
-    await rig.store([{ n: 1, act: 'fail' }]);
+    const [late, other] = await Promise.all([
+      rig.start({ name: 'late', hold: { listener: 0 } }),
+      rig.start({ name: 'other', retry: { backoffMs: 60_000 }, hold: { listener: 0 } }),
+    ]);
+    await rig.store([{ n: 1, ...given.work }]);
     await late.tick();
     await late.at('listener');
-    await rig.database.query(`UPDATE outbox_events SET payload = payload - 'act'`);
-
+    await rig.database.query('UPDATE outbox_events SET payload = $1', [
+      { n: 1, ...given.otherWork },
+    ]);
     await rig.expireLeases();
-    const other = await rig.start({ name: 'other', retry: { backoffMs: 0 } });
     expect(await other.reap()).toBe(1);
-    await rig.untilEvery('COMPLETED');
+    await rig.makeDue();
+    await other.tick();
+    await other.at('listener');
+    const [held] = await rig.events();
+    expect(held?.status).toBe('PROCESSING');
 
     late.tell({ do: 'go', point: 'listener' });
-    await late.child.line(/the lease was lost to another process/);
-    expect(await rig.events()).toMatchObject([{ status: 'COMPLETED', retry_count: 1 }]);
+    await late.child.line(/the lease was lost to another process/, PATIENTLY);
+    expect(await rig.events()).toEqual([held]);
+
+    other.tell({ do: 'go', point: 'listener' });
+    expect(await rig.untilNoneIs('PROCESSING')).toMatchObject([given.end]);
   });
 });

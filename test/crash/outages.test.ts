@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { migrateOutbox } from '../../src/index.js';
@@ -7,6 +7,8 @@ import type { RelayAppSettings } from '../apps/relay-app.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { until } from '../support/until.js';
 import { createLedger, startRelayApp, type RelayApp } from './rig.js';
+
+jest.setTimeout(120_000);
 
 // No client may wait longer for a wait of its own to end than this shows.
 const OUTAGE_MS = 20_000;
@@ -21,6 +23,7 @@ describe('processes whose PostgreSQL goes away', () => {
   let own: RelayApp;
   let lent: RelayApp;
   let producer: RelayApp;
+  let leaving: RelayApp;
   let late: RelayApp | undefined;
   let stored = 0;
 
@@ -31,18 +34,22 @@ describe('processes whose PostgreSQL goes away', () => {
   });
 
   beforeAll(async () => {
-    [cluster, ledger] = await Promise.all([startCluster({ major: 18, durable: true }), createDatabase()]);
+    [cluster, ledger] = await Promise.all([
+      startCluster({ major: 18, durable: true }),
+      createDatabase(),
+    ]);
     await createLedger(ledger);
     await migrateOutbox({ database: cluster.connectionString() });
-    [own, lent, producer] = await Promise.all([
+    [own, lent, producer, leaving] = await Promise.all([
       startRelayApp({ ...settings('own'), boss: 'own', pool: 'own' }),
       startRelayApp({ ...settings('lent'), boss: 'app', pool: 'app' }),
       startRelayApp({ ...settings('producer'), relay: false }),
+      startRelayApp({ ...settings('leaving'), boss: 'own', pool: 'own' }),
     ]);
   }, 60_000);
 
   afterAll(async () => {
-    for (const app of [own, lent, producer, late]) await app?.child.kill();
+    for (const app of [own, lent, producer, leaving, late]) await app?.child.kill();
     await ledger.terminateBackends();
     await ledger.drop();
     await cluster.remove();
@@ -88,6 +95,10 @@ describe('processes whose PostgreSQL goes away', () => {
     expect(await producer.child.message('emitted')).toMatchObject({ n: 1_000 });
     expect(await producer.child.message('enqueued')).toMatchObject({ stored: [false] });
     await producer.child.line(/ERROR \[Outbox\] could not store work .*emitting it in memory/);
+
+    const told = performance.now();
+    expect(await leaving.child.kill('SIGTERM')).toEqual({ code: null, signal: 'SIGTERM' });
+    expect(performance.now() - told).toBeLessThan(15_000);
 
     late = await startRelayApp({ ...settings('late'), boss: 'own', pool: 'own' });
     await late.child.line(/ERROR \[Outbox\] cannot reach the outbox at start, will keep trying/);
@@ -158,7 +169,6 @@ describe('processes whose PostgreSQL goes away', () => {
 });
 
 function linesOf({ child }: RelayApp): number {
-  return `${child.stdout}\n${child.stderr}`
-    .split('\n')
-    .filter((line) => line.includes('[Outbox]')).length;
+  return `${child.stdout}\n${child.stderr}`.split('\n').filter((line) => line.includes('[Outbox]'))
+    .length;
 }

@@ -1,10 +1,12 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { OutboxModule, OutboxService, type Delivered } from '../../src/index.js';
 import type { TestDatabase } from '../support/database.js';
 import { Rig } from './rig.js';
+
+jest.setTimeout(120_000);
 
 const TOTAL = 2_000;
 
@@ -23,7 +25,7 @@ describe('several relays on one table', () => {
         Array.from({ length: TOTAL }, (_, n) => ({ n, act: 'sleep' as const, ms: n % 7 })),
       );
       await Promise.all(apps.map((app) => app.tick()));
-      await rig.untilEvery('COMPLETED', 25_000);
+      await rig.untilEvery('COMPLETED');
 
       expect(await calledOtherThanOnce(rig)).toEqual([]);
       const shares = await rig.database.query(

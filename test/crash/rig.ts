@@ -5,6 +5,9 @@ import { startChild, type Child } from '../support/child.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { until } from '../support/until.js';
 
+/** A machine that runs other tests as well may need ten times as long as one that does not. */
+export const PATIENTLY = { timeoutMs: 30_000 };
+
 /** One line of the ledger: a listener was called, or has finished. */
 export interface Note {
   readonly event: string;
@@ -31,7 +34,7 @@ export interface Stranger {
 export interface RelayApp {
   readonly child: Child;
   /** Resolves when it stands at the point. */
-  at(point: Point, timeoutMs?: number): Promise<void>;
+  at(point: Point): Promise<void>;
   tell(command: Command): void;
   /** A tick by hand; resolves when it is over. */
   tick(): Promise<void>;
@@ -39,35 +42,33 @@ export interface RelayApp {
 }
 
 /** Starts test/apps/relay-app.ts and waits until it relays. */
-export async function startRelayApp(
-  settings: RelayAppSettings,
-  options: { timeoutMs?: number } = {},
-): Promise<RelayApp> {
+export async function startRelayApp(settings: RelayAppSettings): Promise<RelayApp> {
   const child = startChild('relay-app', {
     env: { RELAY_APP: JSON.stringify(settings), NO_COLOR: '1' },
     scope: 'file',
   });
-  await child.message('ready', options);
-  if (settings.boss === 'hand' && settings.relay !== false) await child.message('ticking');
+  await child.message('ready', PATIENTLY);
+  if (settings.boss === 'hand' && settings.relay !== false)
+    await child.message('ticking', PATIENTLY);
   const tell = (command: Command): void => child.send(JSON.stringify(command));
   return {
     child,
     tell,
-    async at(point, timeoutMs) {
+    async at(point) {
       await until(
         () => child.messages.some((message) => message.type === 'at' && message['point'] === point),
-        { what: `the app stands at "${point}"`, ...(timeoutMs !== undefined && { timeoutMs }) },
+        { what: `the app stands at "${point}"`, ...PATIENTLY },
       ).catch((error: unknown) => {
         throw new Error(`${String(error)}\n${child.stdout}\n${child.stderr}`);
       });
     },
     async tick() {
       tell({ do: 'tick' });
-      await child.message('ticked');
+      await child.message('ticked', PATIENTLY);
     },
     async reap() {
       tell({ do: 'reap' });
-      return Number((await child.message('reaped'))['total']);
+      return Number((await child.message('reaped', PATIENTLY))['total']);
     },
   };
 }
@@ -78,9 +79,10 @@ export class Rig implements AsyncDisposable {
 
   private constructor(readonly database: TestDatabase) {}
 
-  static async open(): Promise<Rig> {
+  /** @param options.empty the outbox is not there yet: whoever starts first has to make it */
+  static async open({ empty = false } = {}): Promise<Rig> {
     const database = await createDatabase();
-    await migrateOutbox({ database: database.pool });
+    if (!empty) await migrateOutbox({ database: database.pool });
     await createLedger(database);
     return new Rig(database);
   }
@@ -142,21 +144,36 @@ export class Rig implements AsyncDisposable {
     );
   }
 
-  async untilEvery(status: EventRow['status'], timeoutMs = 10_000): Promise<EventRow[]> {
-    await until(
-      async () => {
-        const [row] = await this.database.query<{ all: boolean | null }>(
-          'SELECT bool_and(status = $1) AS all FROM outbox_events',
-          [status],
-        );
-        return row?.all;
-      },
-      { what: `every event is ${status}`, timeoutMs },
-    ).catch(async (error: unknown) => {
+  async untilEvery(status: EventRow['status']): Promise<EventRow[]> {
+    return this.untilEvents(
+      (events) => events.length > 0 && events.every((event) => event.status === status),
+      `every event is ${status}`,
+    );
+  }
+
+  async untilNoneIs(...statuses: EventRow['status'][]): Promise<EventRow[]> {
+    return this.untilEvents(
+      (events) => events.length > 0 && !events.some(({ status }) => statuses.includes(status)),
+      `no event is ${statuses.join(' or ')}`,
+    );
+  }
+
+  private async untilEvents(
+    check: (events: readonly EventRow[]) => boolean,
+    what: string,
+  ): Promise<EventRow[]> {
+    let events: EventRow[] = [];
+    await until(async () => check((events = await this.events())), {
+      what,
+      everyMs: 25,
+      ...PATIENTLY,
+    }).catch((error: unknown) => {
+      const states = Map.groupBy(events, ({ status }) => status);
+      const summary = [...states].map(([status, rows]) => `${rows.length} ${status}`).join(', ');
       const output = this.apps.map((child) => `${child.stdout}\n${child.stderr}`).join('\n---\n');
-      throw new Error(`${String(error)}\n${JSON.stringify(await this.events())}\n${output}`);
+      throw new Error(`${String(error)}\n${summary}\n${output}`);
     });
-    return this.events();
+    return events;
   }
 
   /** A second process takes over from the dead: expired leases are reaped, what waits is due, all is delivered. */
@@ -195,7 +212,7 @@ export class Rig implements AsyncDisposable {
         );
         return session?.pid;
       },
-      { what: `a statement with "${text}" waits for a lock` },
+      { what: `a statement with "${text}" waits for a lock`, ...PATIENTLY },
     );
   }
 

@@ -1,7 +1,9 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { until } from '../support/until.js';
 import type { Child } from '../support/child.js';
 import { Rig } from './rig.js';
+
+jest.setTimeout(120_000);
 
 const LIMIT_MS = 1_000;
 

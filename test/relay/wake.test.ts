@@ -1,5 +1,8 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { Rig, type Note } from '../crash/rig.js';
+import { until } from '../support/until.js';
+
+jest.setTimeout(120_000);
 
 const byN = (notes: readonly Note[], n: number, point: Note['point']): Note | undefined =>
   notes.find((note) => note.n === n && note.point === point);
@@ -51,6 +54,37 @@ describe('between two ticks', () => {
     expect(byN(notes, 2, 'finished')?.at.getTime()).toBeLessThan(
       byN(notes, 1, 'finished')?.at.getTime() ?? 0,
     );
+  });
+
+  it('an event enqueued by a process that does not relay is delivered at once by one that does', async () => {
+    await using rig = await Rig.open();
+    const relay = await rig.start({ pool: 'own' });
+    const producer = await rig.start({ pool: 'own', relay: false });
+    // Until the relay listens, which nobody can see, only a tick would find it.
+    await until(
+      async () => {
+        producer.tell({ do: 'enqueue', work: [{ n: 1 }] });
+        await producer.child.message('enqueued');
+        return relay.child.messages.some(({ type }) => type === 'finished');
+      },
+      { what: 'the relay listens', everyMs: 200 },
+    );
+    producer.tell({ do: 'enqueue', work: [{ n: 2 }] });
+    await rig.untilEvery('COMPLETED');
+    const [delayMs] = await startedAfterMs(rig, 2, 'created_at');
+    expect(delayMs).toBeLessThan(SOON_MS);
+  });
+
+  it('a relay with a backlog calls the others', async () => {
+    await using rig = await Rig.open();
+    const settings = { pool: 'own', relay: { batchSize: 10, concurrency: 1 } } as const;
+    const first = await rig.start({ ...settings, name: 'first' });
+    await rig.start({ ...settings, name: 'second' });
+    await rig.store(Array.from({ length: 200 }, (_, n) => ({ n, act: 'sleep' as const, ms: 20 })));
+    await first.tick();
+    await rig.untilEvery('COMPLETED');
+    const apps = new Set((await rig.ledger()).map(({ app }) => app));
+    expect(apps).toEqual(new Set(['first', 'second']));
   });
 
   it('a delayed event comes close to its time, and not before', async () => {
