@@ -64,7 +64,8 @@ main().then(
       'code' in error &&
       String(error.code).startsWith('ERR_PARSE_ARGS');
     const wrongValue = error instanceof OutboxError && error.code === 'INVALID_ARGUMENT';
-    process.stderr.write(`${errorText(error)}\n${wrongUsage ? `\n${USAGE}` : ''}`);
+    const text = error instanceof OutboxError ? error.message : errorText(error);
+    process.stderr.write(`${text}\n${wrongUsage ? `\n${USAGE}` : ''}`);
     process.exitCode = wrongUsage || wrongValue ? 2 : 1;
   },
 );

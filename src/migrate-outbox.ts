@@ -57,6 +57,6 @@ function assertDatabase(database: unknown): void {
   // The value is not shown: it may hold a password.
   throw invalid(
     'database must be a pg Pool or a PostgreSQL URL such as postgres://user:password@host:5432/database, ' +
-      `got ${typeof database === 'string' ? 'another text' : String(database)} (is DATABASE_URL set?)`,
+      `got ${typeof database === 'string' ? 'another text' : typeof database} (is DATABASE_URL set?)`,
   );
 }

@@ -11,8 +11,8 @@ const MAX_SIBLINGS = 5;
  * Readable, bounded and storable text for whatever was thrown: an Error, a string, `null`, a symbol, an object
  * whose getters throw. PostgreSQL's text cannot hold NUL, and a lone surrogate has no UTF-8 form.
  */
-export function errorText(thrown: unknown): string {
-  return storable(describe(thrown, new Set()));
+export function errorText(thrown: unknown, maxLength: number = MAX_ERROR_TEXT): string {
+  return storable(describe(thrown, new Set()), maxLength);
 }
 
 /** @param told errors that were described already: causes and parts may lead back to them */
@@ -93,8 +93,7 @@ function cut(text: string): string {
   return text.slice(0, MAX_ERROR_TEXT + 1);
 }
 
-function storable(text: string): string {
-  const shown =
-    text.length <= MAX_ERROR_TEXT ? text : `${text.slice(0, MAX_ERROR_TEXT - 1).toWellFormed()}…`;
+function storable(text: string, maxLength: number): string {
+  const shown = text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).toWellFormed()}…`;
   return shown.replaceAll('\0', '\uFFFD').toWellFormed();
 }

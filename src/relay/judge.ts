@@ -1,5 +1,5 @@
 import type { DeliveryOutcome } from '../delivery/delivery.js';
-import { errorText } from '../event/error-text.js';
+import { errorText, MAX_ERROR_TEXT } from '../event/error-text.js';
 import { isNonRetryable } from '../event/outbox-error.js';
 import { OutboxEvent } from '../event/outbox-event.js';
 import type { ClaimedEvent, Settlement } from '../store/outbox-store.js';
@@ -35,8 +35,10 @@ export function judge(
   entity.acknowledge(outcome.succeeded);
   if (outcome.failures.length === 0) entity.markAsCompleted(now);
   else {
-    const reasons = outcome.failures.map(
-      ({ listener, error }) => `${listener}: ${errorText(error)}`,
+    // A share for each, so that a long reason does not hide the names of the other listeners.
+    const share = Math.max(20, Math.floor(MAX_ERROR_TEXT / outcome.failures.length) - 2);
+    const reasons = outcome.failures.map(({ listener, error }) =>
+      errorText(`${listener}: ${errorText(error)}`, share),
     );
     // What can be retried never dies: as long as one failure may mend, the event is tried again.
     const retryable = outcome.failures.some(({ error }) => !isNonRetryable(error));

@@ -185,6 +185,7 @@ export class Relay implements ConveyorEnds {
       const acknowledgedBy = [...event.acknowledgedBy, ...outcome.succeeded];
       return { id: event.id, leaseToken: event.leaseToken, outcome: 'released', acknowledgedBy };
     }
+    if (outcome.kind === 'answered') this.reporter.failed(event, outcome.failures);
     // The database's clock at the claim, and what has passed since by a clock that nobody sets.
     const now = new Date(event.claimedAt.getTime() + performance.now() - since);
     return judge(event, outcome, this.judgeContext(now));

@@ -1,4 +1,5 @@
 import type { ClaimedEvent, Settlement } from '../store/outbox-store.js';
+import type { ListenerFailure } from '../delivery/attempt.js';
 import type { Log } from './log.js';
 
 /** Told to the application when an event is set aside (as the local event `outbox.dead_letter`). */
@@ -47,6 +48,15 @@ export class Reporter {
         return;
       case 'released':
         this.log.debug(`${eventType} ${id} given back, the relay stops`);
+    }
+  }
+
+  /** Where a failure came from, for whoever turns on debug: Nest would have logged it, had we not taken it over. */
+  failed({ id, eventType }: ClaimedEvent, failures: readonly ListenerFailure[]): void {
+    if (!this.debugEnabled()) return;
+    for (const { listener, error } of failures) {
+      const stack = typeof error === 'object' && error !== null && 'stack' in error && error.stack;
+      if (typeof stack === 'string') this.log.debug(`${eventType} ${id} ${listener}: ${stack}`);
     }
   }
 

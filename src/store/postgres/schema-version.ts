@@ -12,12 +12,15 @@ export async function readSchemaVersion(
 ): Promise<number> {
   const migrations = names.qualified('migrations');
   // Two statements: the second cannot even be parsed while the table is missing.
+  // And not by to_regclass: it believes its cache, and after waiting for another migrator would still not see the table.
   const found = await ask(db, {
-    text: 'SELECT to_regclass($1) AS found',
-    values: [migrations],
+    text: `SELECT 1 FROM pg_catalog.pg_class AS class
+           JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+           WHERE namespace.nspname = $1 AND class.relname = $2`,
+    values: [names.schema, `${names.prefix}_migrations`],
     types: AS_TEXT,
   });
-  if ((found.rows[0] as { found: string | null }).found === null) return 0;
+  if (found.rows.length === 0) return 0;
   const version = await ask(db, {
     text: `SELECT coalesce(max(version), 0) AS version FROM ${migrations}`,
     types: AS_TEXT,
