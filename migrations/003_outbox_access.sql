@@ -15,6 +15,7 @@ DO $outbox$
 DECLARE
   stranger text;
   verb     regprocedure;
+  home     regnamespace;
 BEGIN
   -- Revoking from PUBLIC alone is not enough where default privileges have named the roles (older Supabase projects).
   FOREACH stranger IN ARRAY ARRAY['public', 'anon', 'authenticated'] LOOP
@@ -47,6 +48,10 @@ BEGIN
   END LOOP;
 
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'service_role') THEN
+    SELECT relnamespace::regnamespace INTO STRICT home FROM pg_class WHERE oid = 'public.outbox_events'::regclass;
+    IF NOT has_schema_privilege('service_role', home::oid, 'USAGE') THEN
+      EXECUTE format('GRANT USAGE ON SCHEMA %s TO service_role', home);
+    END IF;
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO service_role', 'public.outbox_events'::regclass);
     EXECUTE format('GRANT SELECT ON TABLE %s TO service_role', 'public.outbox_migrations'::regclass);
   END IF;

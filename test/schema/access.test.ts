@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
 import { type Cluster, startCluster } from '../../tools/postgres-cluster.js';
 import { migrate } from '../../src/schema/migrate.js';
@@ -35,7 +35,11 @@ describe.each([14, 18] as const)('on PostgreSQL %i with the roles of Supabase', 
   async function asAdmin(database: string, sql: string): Promise<void> {
     const client = new pg.Client({ connectionString: cluster.connectionString(database) });
     await client.connect();
-    await client.query(sql).finally(() => client.end());
+    try {
+      await client.query(sql);
+    } finally {
+      await client.end();
+    }
   }
 
   describe.each([
@@ -50,7 +54,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i with the roles of Supabase', 
     ],
   ])('and %s', (_, schema, privileges) => {
     const names = sqlNames(schema);
-    let pools: pg.Pool[];
+    const pools: pg.Pool[] = [];
 
     function poolOf(role: string): pg.Pool {
       const pool = new pg.Pool({
@@ -62,8 +66,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i with the roles of Supabase', 
       return pool;
     }
 
-    beforeEach(async () => {
-      pools = [];
+    beforeAll(async () => {
       await asAdmin('postgres', 'CREATE DATABASE app OWNER migrator');
       await asAdmin(
         'app',
@@ -76,7 +79,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i with the roles of Supabase', 
       await migrator.query(`GRANT USAGE ON SCHEMA "${schema}" TO anon, authenticated`);
       await new PostgresOutboxStore(migrator, names).enqueue([newEvent()]);
     });
-    afterEach(async () => {
+    afterAll(async () => {
       await Promise.all(pools.map((pool) => pool.end()));
       await asAdmin('postgres', 'DROP DATABASE app WITH (FORCE)');
     });

@@ -1,7 +1,7 @@
 import type { SqlNames } from '../../src/store/postgres/sql-names.js';
 import type { TestDatabase } from '../support/database.js';
 
-type Query = TestDatabase['query'];
+type Database = Pick<TestDatabase, 'query'>;
 
 export interface DumpOptions {
   /** With the source of the functions. Default: their signatures. */
@@ -15,32 +15,35 @@ export interface DumpOptions {
  * PostgreSQL: tables, columns, constraints, indexes, functions, row level security, policies, triggers, grants.
  */
 export async function dumpCatalog(
-  query: Query,
+  database: Database,
   names: SqlNames,
   { bodies = false, withoutGrantsTo = [] }: DumpOptions = {},
 ): Promise<string> {
   const lines: string[] = [];
-  for (const table of await relations(query, names)) {
+  for (const table of await relations(database, names)) {
     lines.push(`${table.kind} ${table.name}`, ...indent(comment(table.comment)));
-    lines.push(...indent(await columns(query, table.oid)));
-    lines.push(...indent(await constraints(query, table.oid)));
-    lines.push(...indent(await indexes(query, table.oid)));
-    lines.push(...indent(await extras(query, table.oid)));
+    lines.push(...indent(await columns(database, table.oid)));
+    lines.push(...indent(await constraints(database, table.oid)));
+    lines.push(...indent(await indexes(database, table.oid)));
+    lines.push(...indent(await extras(database, table.oid)));
     lines.push(
-      ...indent(await grants(query, 'pg_class', 'relacl', table.oid, withoutGrantsTo)),
+      ...indent(await grants(database, 'pg_class', 'relacl', table.oid, withoutGrantsTo)),
       '',
     );
   }
-  for (const { oid, signature, source } of await functions(query, names)) {
+  for (const { oid, signature, source } of await functions(database, names)) {
     lines.push(signature, ...(bodies ? indent(source.split('\n')) : []));
-    lines.push(...indent(await grants(query, 'pg_proc', 'proacl', oid, withoutGrantsTo)), '');
+    lines.push(...indent(await grants(database, 'pg_proc', 'proacl', oid, withoutGrantsTo)), '');
   }
   return underDefaultNames(lines.join('\n'), names);
 }
 
 /** What changes with every rewrite of a catalog row, even one that leaves it as it was. */
-export async function catalogVersions(query: Query, { schema }: SqlNames): Promise<unknown[]> {
-  return query(
+export async function catalogVersions(
+  database: Database,
+  { schema }: SqlNames,
+): Promise<unknown[]> {
+  return database.query(
     `SELECT 'class' AS kind, relname AS name, oid, xmin::text FROM pg_class WHERE relnamespace = $1::regnamespace
      UNION ALL
      SELECT 'proc', proname, oid, xmin::text FROM pg_proc WHERE pronamespace = $1::regnamespace
@@ -53,8 +56,8 @@ export async function catalogVersions(query: Query, { schema }: SqlNames): Promi
   );
 }
 
-async function relations(query: Query, { schema }: SqlNames) {
-  return query<{ oid: number; name: string; kind: string; comment: string | null }>(
+async function relations(database: Database, { schema }: SqlNames) {
+  return database.query<{ oid: number; name: string; kind: string; comment: string | null }>(
     `SELECT class.oid, class.relname AS name, obj_description(class.oid, 'pg_class') AS comment,
             CASE class.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence'
                                ELSE class.relkind::text END AS kind
@@ -65,8 +68,8 @@ async function relations(query: Query, { schema }: SqlNames) {
   );
 }
 
-async function columns(query: Query, table: number): Promise<string[]> {
-  const rows = await query<{ text: string; comment: string | null }>(
+async function columns(database: Database, table: number): Promise<string[]> {
+  const rows = await database.query<{ text: string; comment: string | null }>(
     `SELECT concat_ws(' ', attribute.attname, format_type(attribute.atttypid, attribute.atttypmod),
                       CASE WHEN attribute.attnotnull THEN 'NOT NULL' END,
                       'DEFAULT ' || pg_get_expr(def.adbin, def.adrelid)) AS text,
@@ -77,12 +80,12 @@ async function columns(query: Query, table: number): Promise<string[]> {
      ORDER BY attribute.attnum`,
     [table],
   );
-  return rows.flatMap((row) => [row.text, ...indent(comment(row.comment))]);
+  return rows.flatMap((row) => [row.text].concat(indent(comment(row.comment))));
 }
 
-async function constraints(query: Query, table: number): Promise<string[]> {
+async function constraints(database: Database, table: number): Promise<string[]> {
   // NOT NULL is a constraint of its own (n) only from PostgreSQL 18 on; the columns show it.
-  const rows = await query<{ text: string }>(
+  const rows = await database.query<{ text: string }>(
     `SELECT format('CONSTRAINT %s %s', conname, pg_get_constraintdef(oid)) AS text
      FROM pg_constraint WHERE conrelid = $1 AND contype <> 'n' ORDER BY conname`,
     [table],
@@ -90,8 +93,8 @@ async function constraints(query: Query, table: number): Promise<string[]> {
   return rows.map((row) => row.text);
 }
 
-async function indexes(query: Query, table: number): Promise<string[]> {
-  const rows = await query<{ text: string }>(
+async function indexes(database: Database, table: number): Promise<string[]> {
+  const rows = await database.query<{ text: string }>(
     `SELECT pg_get_indexdef(indexrelid) AS text FROM pg_index
      WHERE indrelid = $1 AND NOT indisprimary ORDER BY indexrelid::regclass::text`,
     [table],
@@ -99,8 +102,8 @@ async function indexes(query: Query, table: number): Promise<string[]> {
   return rows.map((row) => row.text);
 }
 
-async function extras(query: Query, table: number): Promise<string[]> {
-  const rows = await query<{ text: string }>(
+async function extras(database: Database, table: number): Promise<string[]> {
+  const rows = await database.query<{ text: string }>(
     `SELECT 'ROW LEVEL SECURITY ' || CASE WHEN relforcerowsecurity THEN 'FORCED' ELSE 'ENABLED' END AS text
      FROM pg_class WHERE oid = $1 AND relrowsecurity
      UNION ALL
@@ -117,7 +120,7 @@ async function extras(query: Query, table: number): Promise<string[]> {
 }
 
 async function grants(
-  query: Query,
+  database: Database,
   catalog: 'pg_class' | 'pg_proc',
   acl: 'relacl' | 'proacl',
   oid: number,
@@ -125,7 +128,7 @@ async function grants(
 ): Promise<string[]> {
   const owner = acl === 'relacl' ? 'relowner' : 'proowner';
   const kind = acl === 'relacl' ? 'r' : 'f';
-  const rows = await query<{ text: string }>(
+  const rows = await database.query<{ text: string }>(
     `SELECT format('GRANT %s TO %s', string_agg(privilege_type, ', ' ORDER BY privilege_type),
                    coalesce(role.rolname, 'PUBLIC')) AS text
      FROM ${catalog} AS object
@@ -139,8 +142,8 @@ async function grants(
   return rows.map((row) => row.text);
 }
 
-async function functions(query: Query, { schema }: SqlNames) {
-  return query<{ oid: number; signature: string; source: string }>(
+async function functions(database: Database, { schema }: SqlNames) {
+  return database.query<{ oid: number; signature: string; source: string }>(
     `SELECT proc.oid, proc.prosrc AS source,
             format('function %s(%s) RETURNS %s LANGUAGE %s %s%s%s', proc.proname,
                    pg_get_function_arguments(proc.oid), pg_get_function_result(proc.oid), lanname,

@@ -28,14 +28,14 @@ describe.each([14, 18] as const)('the schema on PostgreSQL %i', (major) => {
 
   it('is the one that was reviewed and committed', async () => {
     await migrate(database.pool, NAMES);
-    const current = await dumpCatalog(database.query, NAMES, OPTIONS);
+    const current = await dumpCatalog(database, NAMES, OPTIONS);
     expect(current).toBe(await committed(current));
   });
 
   it('has the same shape under other names', async () => {
     const names = sqlNames('tenant-1', `${'b'.repeat(33)}_events`);
     await migrate(database.pool, names);
-    const current = await dumpCatalog(database.query, names, OPTIONS);
+    const current = await dumpCatalog(database, names, OPTIONS);
     expect(current).toBe(await readFile(SNAPSHOT, 'utf8'));
   });
 
@@ -47,9 +47,7 @@ describe.each([14, 18] as const)('the schema on PostgreSQL %i', (major) => {
       for (let time = 0; time < 2; time++) {
         for (const file of ['001_outbox_events', '002_outbox_functions', '003_outbox_access'])
           await client.query(await readFile(`migrations/${file}.sql`, 'utf8'));
-        expect(await dumpCatalog(bare.query, NAMES, OPTIONS)).toBe(
-          await readFile(SNAPSHOT, 'utf8'),
-        );
+        expect(await dumpCatalog(bare, NAMES, OPTIONS)).toBe(await readFile(SNAPSHOT, 'utf8'));
       }
     } finally {
       await client.end();
@@ -85,8 +83,8 @@ describe('the dump', () => {
   ])('notices %s', async (_, change) => {
     await using database = await createDatabase();
     await migrate(database.pool, NAMES);
-    const before = await dumpCatalog(database.query, NAMES, OPTIONS);
+    const before = await dumpCatalog(database, NAMES, OPTIONS);
     await database.query(change);
-    expect(await dumpCatalog(database.query, NAMES, OPTIONS)).not.toBe(before);
+    expect(await dumpCatalog(database, NAMES, OPTIONS)).not.toBe(before);
   });
 });

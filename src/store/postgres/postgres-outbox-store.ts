@@ -269,7 +269,7 @@ const CURSOR = /^\["(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","([0-9a-f-]{36})"\
 
 function readCursor(cursor: string | undefined): [time: string | null, id: string | null] {
   if (cursor === undefined) return [null, null];
-  const [, time, id] = CURSOR.exec(Buffer.from(String(cursor), 'base64url').toString()) ?? [];
+  const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   if (time !== undefined && id !== undefined) return [time, id];
   throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
 }

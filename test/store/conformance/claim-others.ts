@@ -32,7 +32,7 @@ export function describeClaimOthers(subject: Subject): void {
       const b = await subject.enqueueInOrder(20, { eventType: 'b' });
       const [c] = await subject.enqueueInOrder(1, { eventType: 'c' });
       const claimed = idsOf(await claimOthers(['d'], 6));
-      expect(claimed.toSorted()).toEqual([a[0], a[1], b[0], b[1], c].toSorted());
+      expect(claimed.toSorted()).toEqual([a[0]!, a[1]!, b[0]!, b[1]!, c!].toSorted());
     });
 
     it('takes no more than it is told when there are more types than that', async () => {

@@ -4,11 +4,11 @@ import type { DeadLetterFilter, RedriveRequest } from '../../../src/store/outbox
 import { type Subject, MINUTE, failed, idsOf, retry } from './subject.js';
 
 export function describeRedriveAndDiscard(subject: Subject): void {
-  function redrive(request: Partial<RedriveRequest> = {}): Promise<string[]> {
+  function redrive(request?: Partial<RedriveRequest>): Promise<string[]> {
     return subject.store.redrive({ limit: 100, firstDelayMs: 0, spacingMs: 0, ...request });
   }
 
-  function discard(request: DeadLetterFilter & { limit?: number } = {}): Promise<string[]> {
+  function discard(request?: DeadLetterFilter & { limit?: number }): Promise<string[]> {
     return subject.store.discard({ limit: 100, ...request });
   }
 
@@ -120,14 +120,14 @@ export function describeRedriveAndDiscard(subject: Subject): void {
     ['discard', discard],
     [
       'the list of dead letters',
-      async (filter: DeadLetterFilter = {}) =>
+      async (filter?: DeadLetterFilter) =>
         idsOf((await subject.store.deadLetters({ ...filter, limit: 100 })).items),
     ],
     [
       'the count of dead letters',
-      async (filter: DeadLetterFilter = {}) => {
+      async (filter?: DeadLetterFilter) => {
         const { items } = await subject.store.deadLetters({ ...filter, limit: 100 });
-        expect(await subject.store.countDeadLetters(filter)).toBe(items.length);
+        expect(await subject.store.countDeadLetters(filter ?? {})).toBe(items.length);
         return idsOf(items);
       },
     ],
@@ -154,7 +154,7 @@ export function describeRedriveAndDiscard(subject: Subject): void {
     it('by id means these, whatever their case; what does not exist is passed over', async () => {
       const [a, , c] = await subject.dead({}, {}, {});
       const ids = [a!, c!.toUpperCase(), randomUUID()];
-      expect(await sorted({ ids })).toEqual([a, c].toSorted());
+      expect(await sorted({ ids })).toEqual([a!, c!].toSorted());
     });
 
     it('by an empty list of ids means none', async () => {

@@ -1,7 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { ClaimedEvent, Settlement } from '../../../src/store/outbox-store.js';
-import { type RawRow, type Subject, LEASE_MS, MINUTE, failed, idsOf, retry } from './subject.js';
+import {
+  type RawRow,
+  type Subject,
+  LEASE_MS,
+  MINUTE,
+  failed,
+  idsOf,
+  leaseOf,
+  retry,
+} from './subject.js';
 
 const OUTCOMES = {
   completed: { outcome: 'completed' },
@@ -140,9 +149,8 @@ export function describeSettle(subject: Subject): void {
     it('does each outcome of a batch to its own event', async () => {
       await subject.enqueueInOrder(NAMES.length);
       const events = await subject.claim();
-      const settlements = events.map(
-        ({ id, leaseToken }, index) =>
-          ({ id, leaseToken, ...OUTCOMES[NAMES[index]!] }) as Settlement,
+      const settlements: Settlement[] = events.map((event, index) =>
+        Object.assign(leaseOf(event), OUTCOMES[NAMES[index]!]),
       );
       const ids = await subject.store.settle(settlements);
       expect(ids.toSorted()).toEqual(idsOf(events).toSorted());

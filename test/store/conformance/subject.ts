@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { OutboxEventStatus, PreviousLife } from '../../../src/event/outbox-event.js';
 import type {
   ClaimedEvent,
+  Lease,
   NewEvent,
   OutboxStore,
   Settlement,
@@ -138,11 +139,8 @@ export class Subject {
   }
 
   settle(events: ClaimedEvent | readonly ClaimedEvent[], outcome: Outcome): Promise<string[]> {
-    const list = Array.isArray(events)
-      ? (events as readonly ClaimedEvent[])
-      : [events as ClaimedEvent];
     return this.store.settle(
-      list.map(({ id, leaseToken }) => ({ id, leaseToken, ...outcome }) as Settlement),
+      [events].flat().map((event) => Object.assign(leaseOf(event), outcome)),
     );
   }
 
@@ -200,6 +198,10 @@ export function failed(
     acknowledgedBy: [],
     ...changes,
   };
+}
+
+export function leaseOf({ id, leaseToken }: Lease): Lease {
+  return { id, leaseToken };
 }
 
 export function idsOf(rows: readonly { id: string }[]): string[] {

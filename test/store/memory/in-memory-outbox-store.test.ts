@@ -36,16 +36,13 @@ function rowsOf(store: InMemoryOutboxStore): Map<string, RawRow> {
   interface Rows {
     rows: Map<string, RawRow & { payload: string; metadata: string; sequence: number }>;
   }
+  const parse = (json: string): unknown => JSON.parse(json);
   const { rows } = store as unknown as Rows;
   return new Map(
-    [...rows].map(([id, { sequence: _, payload, metadata, ...row }]) => [
-      id,
-      {
-        ...row,
-        payload: JSON.parse(payload) as unknown,
-        metadata: JSON.parse(metadata) as unknown,
-      },
-    ]),
+    [...rows].map(([id, { sequence, payload, metadata, ...row }]) => {
+      expect(sequence).toEqual(expect.any(Number));
+      return [id, Object.assign(row, { payload: parse(payload), metadata: parse(metadata) })];
+    }),
   );
 }
 
