@@ -12,21 +12,24 @@ export const UNNAMED_LISTENER = 'a listener added with emitter.on()';
 
 const NOT_CALLED = 'was not called: a listener before it threw, or it was removed from the emitter';
 
+/** What is known of one listener. One that subscribed twice has two. */
+interface Call {
+  readonly listener: string;
+  state: 'acknowledged' | 'waiting' | 'running' | 'succeeded' | 'failed';
+  error: unknown;
+}
+
 /**
  * One delivery of one event: what its listeners have answered so far. It travels in an AsyncLocalStorage from the
  * emit to the observing function in place of each `@OnEvent` method.
  */
 export class Attempt {
-  private readonly waiting: string[];
-  private readonly running = new Set<string>();
-  private readonly succeeded = new Set<string>();
-  private readonly failures: ListenerFailure[] = [];
+  private readonly calls: Call[];
   // Made when a listener asks for it: most do not.
   private abort: AbortController | undefined;
   private reason: Error | undefined;
   private closed = false;
-  private onProgress: () => void = () => {};
-  private nextCall = 0;
+  private onProgress: (() => void) | undefined;
 
   /**
    * @param payload the very object that is emitted: listeners called with another one belong to another event
@@ -35,9 +38,13 @@ export class Attempt {
   constructor(
     readonly payload: object,
     private readonly expected: readonly ListenerMethod[],
-    private readonly acknowledged: ReadonlySet<string>,
+    private readonly acknowledged: readonly string[],
   ) {
-    this.waiting = expected.map(({ name }) => name);
+    this.calls = expected.map(({ name }) => ({
+      listener: name,
+      state: acknowledged.includes(name) ? 'acknowledged' : 'waiting',
+      error: undefined,
+    }));
   }
 
   /** Told when this attempt is over for those still running: a timeout, a lost lease, a shutdown. */
@@ -54,42 +61,34 @@ export class Attempt {
     return this.expected.some((listener) => listener.name === name);
   }
 
-  /** Listeners that were expected and have not been called yet. */
-  get notCalled(): readonly string[] {
-    return this.waiting.filter((name) => !this.acknowledged.has(name));
+  /** Whether listeners were expected that have not been called yet. */
+  get waits(): boolean {
+    return this.calls.some(({ state }) => state === 'waiting');
   }
 
   /**
    * Runs one listener and notes its outcome. Never throws and never rejects: otherwise `emitAsync` would answer
    * while other listeners are still at work.
    */
-  observe(name: string, call: () => unknown): unknown {
+  observe(name: string, run: () => unknown): unknown {
     // Called late, after the attempt was judged: the retry will call it, and it must not run twice.
-    if (this.closed) return undefined;
-    const position = this.waiting.indexOf(name);
-    if (position >= 0) this.waiting.splice(position, 1);
-    if (this.acknowledged.has(name)) {
-      this.onProgress();
-      return undefined;
-    }
-
-    const callId = `${name}#${this.nextCall++}`;
-    this.running.add(callId);
+    if (this.closed || this.acknowledged.includes(name)) return undefined;
+    const call = this.begin(name);
     try {
-      const answer = CURRENT.run({ attempt: this, listener: name }, call);
-      if (!isThenable(answer)) return this.finish(callId, name);
+      const answer = CURRENT.run(call, run);
+      if (!isThenable(answer)) return this.succeed(call);
       return Promise.resolve(answer).then(
-        () => this.finish(callId, name),
-        (error: unknown) => this.finish(callId, name, { listener: name, error }),
+        () => this.succeed(call),
+        (error: unknown) => this.fail(call, error),
       );
     } catch (error) {
-      return this.finish(callId, name, { listener: name, error });
+      return this.fail(call, error);
     }
   }
 
-  /** Notes the failure of a listener that is not an `@OnEvent` method. */
+  /** Notes the failure of a listener that is not an `@OnEvent` method: first, for others may have failed of it. */
   failUnnamed(error: unknown): void {
-    if (!this.closed) this.failures.push({ listener: UNNAMED_LISTENER, error });
+    if (!this.closed) this.calls.unshift({ listener: UNNAMED_LISTENER, state: 'failed', error });
   }
 
   /**
@@ -97,16 +96,15 @@ export class Attempt {
    * not be created), or else of one that is not an `@OnEvent` method.
    */
   failUnobserved(error: unknown): void {
-    const [listener] = this.notCalled;
-    if (this.closed || listener === undefined) return this.failUnnamed(error);
-    this.waiting.splice(this.waiting.indexOf(listener), 1);
-    this.failures.push({ listener, error });
+    const call = this.calls.find(({ state }) => state === 'waiting');
+    if (this.closed || call === undefined) this.failUnnamed(error);
+    else this.fail(call, error);
   }
 
   /** Resolves when nothing runs and, if asked for, nothing is waited for any more. */
-  async quiet(options: { evenWaiting: boolean }): Promise<void> {
+  async quiet({ evenWaiting }: { evenWaiting: boolean }): Promise<void> {
     const isQuiet = (): boolean =>
-      this.running.size === 0 && (!options.evenWaiting || this.waiting.length === 0);
+      this.calls.every(({ state }) => state !== 'running' && !(evenWaiting && state === 'waiting'));
     if (isQuiet()) return;
     await new Promise<void>((resolve) => {
       this.onProgress = () => {
@@ -121,17 +119,13 @@ export class Attempt {
    */
   close(brokenOff?: Error): void {
     if (this.closed) return;
-    const failedBefore = this.failures.length;
-    for (const callId of this.running) {
-      const listener = callId.slice(0, callId.lastIndexOf('#'));
-      this.failures.push({ listener, error: brokenOff });
-    }
-    for (const listener of this.notCalled) {
+    const open = this.calls.filter(({ state }) => state === 'running' || state === 'waiting');
+    for (const call of open) {
       const why = brokenOff === undefined ? NOT_CALLED : `was not called: ${brokenOff.message}`;
-      this.failures.push({ listener, error: new Error(why) });
+      this.fail(call, call.state === 'running' ? brokenOff : new Error(why));
     }
     // Every `@OnEvent` method has answered, and still the emitter waits: for a listener that nobody can observe.
-    if (brokenOff && this.failures.length === failedBefore) this.failUnnamed(brokenOff);
+    if (brokenOff !== undefined && open.length === 0) this.failUnnamed(brokenOff);
     this.closed = true;
     this.reason = brokenOff;
     this.abort?.abort(brokenOff);
@@ -139,33 +133,49 @@ export class Attempt {
 
   /** How it ended, once closed. A name that succeeded in one call and failed in another has not succeeded. */
   result(): { succeeded: string[]; failures: readonly ListenerFailure[] } {
-    const failed = new Set(this.failures.map(({ listener }) => listener));
+    const failures = this.calls.filter(({ state }) => state === 'failed');
+    const succeeded = this.calls
+      .filter(({ state }) => state === 'succeeded')
+      .map(({ listener }) => listener);
     return {
-      succeeded: [...this.succeeded].filter((name) => !failed.has(name)),
-      failures: this.failures,
+      succeeded: succeeded.filter(
+        (name, index) =>
+          succeeded.indexOf(name) === index && !failures.some(({ listener }) => listener === name),
+      ),
+      failures: failures.map(({ listener, error }) => ({ listener, error })),
     };
   }
 
-  private finish(callId: string, name: string, failure?: ListenerFailure): undefined {
-    this.running.delete(callId);
+  private begin(listener: string): Call {
+    let call = this.calls.find((known) => known.listener === listener && known.state === 'waiting');
+    if (call === undefined) {
+      call = { listener, state: 'running', error: undefined };
+      this.calls.push(call);
+    }
+    call.state = 'running';
+    return call;
+  }
+
+  private succeed(call: Call): undefined {
     if (this.closed) return;
-    if (failure === undefined) this.succeeded.add(name);
-    else this.failures.push(failure);
-    this.onProgress();
+    call.state = 'succeeded';
+    this.onProgress?.();
+  }
+
+  private fail(call: Call, error: unknown): undefined {
+    if (this.closed) return;
+    call.state = 'failed';
+    call.error = error;
+    this.onProgress?.();
   }
 }
 
-interface Current {
-  readonly attempt: Attempt;
-  /** The listener whose code this is; `undefined` between the emit and the listeners. */
-  readonly listener: string | undefined;
-}
-
-const CURRENT = new AsyncLocalStorage<Current>();
+/** Between the emit and the listeners it is the attempt; inside a listener, the call. */
+const CURRENT = new AsyncLocalStorage<Attempt | Call>();
 
 /** Runs `emit` so that the listeners it reaches report to `attempt`. */
 export function reportingTo<T>(attempt: Attempt, emit: () => T): T {
-  return CURRENT.run({ attempt, listener: undefined }, emit);
+  return CURRENT.run(attempt, emit);
 }
 
 /**
@@ -174,8 +184,7 @@ export function reportingTo<T>(attempt: Attempt, emit: () => T): T {
  */
 export function attemptFor(payload: unknown): Attempt | undefined {
   const current = CURRENT.getStore();
-  if (current === undefined || current.listener !== undefined) return undefined;
-  return current.attempt.payload === payload ? current.attempt : undefined;
+  return current instanceof Attempt && current.payload === payload ? current : undefined;
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

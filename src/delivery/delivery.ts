@@ -57,7 +57,7 @@ export class Delivery {
     const expected = this.registry.expected(event.eventType);
     for (const listener of expected) observeAgain(listener);
     const payload: Record<string, unknown> = { ...event.payload };
-    const attempt = new Attempt(payload, expected, new Set(event.acknowledgedBy));
+    const attempt = new Attempt(payload, expected, event.acknowledgedBy);
     // Assignment is safe: `_outbox` is no accessor, and enqueue refuses payloads that bring their own.
     payload['_outbox'] = new DeliveryContext(event, attempt);
 
@@ -96,11 +96,11 @@ export class Delivery {
   /** Resolves when every listener has answered. Never rejects. */
   private async emit(attempt: Attempt, eventType: string, payload: object): Promise<void> {
     const rejection = await this.emitAndCatch(attempt, eventType, payload);
-    if (attempt.notCalled.length > 0) await nextTurn().then(() => nextTurn());
+    if (attempt.waits) await nextTurn().then(() => nextTurn());
     await attempt.quiet({ evenWaiting: false });
     if (rejection === undefined) return;
 
-    if (attempt.notCalled.length > 0) {
+    if (attempt.waits) {
       await Promise.race([
         attempt.quiet({ evenWaiting: true }),
         sleep(LATE_CREATION_MS, undefined, { ref: false }),

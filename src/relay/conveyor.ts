@@ -192,8 +192,8 @@ export class Conveyor {
     void this.ends.handle(event).then((settlement) => {
       this.running--;
       if (settlement !== undefined && !this.abandoned) this.finished.push({ event, settlement });
-      const next = this.waiting.shift();
-      if (next !== undefined) this.start(next);
+      const waiting = this.waiting.shift();
+      if (waiting !== undefined) this.start(waiting);
       this.moveSoon();
     });
   }

@@ -6,7 +6,7 @@
  * event's payload says and notes it in a ledger, on a connection of its own and outside the outbox.
  */
 import 'reflect-metadata';
-import { Injectable, Logger, Module, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, Logger, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import {
@@ -71,8 +71,13 @@ export interface Work {
 export type Command =
   | { readonly do: 'go'; readonly point: Point }
   | { readonly do: 'enqueue'; readonly work: readonly Work[]; readonly delayMs?: number }
-  /** Enqueues in a transaction that stays open for so long. */
-  | { readonly do: 'enqueueInTransaction'; readonly work: Work; readonly commitAfterMs: number }
+  /** Enqueues in a transaction that stays open for so long. `unseen`: the outbox is given nothing that tells of its end. */
+  | {
+      readonly do: 'enqueueInTransaction';
+      readonly work: Work;
+      readonly commitAfterMs: number;
+      readonly unseen: boolean;
+    }
   | { readonly do: 'tick' | 'reap' | 'close' };
 
 const settings = JSON.parse(process.env['RELAY_APP'] ?? '{}') as RelayAppSettings;
@@ -232,16 +237,14 @@ async function options(): Promise<OutboxModuleOptions> {
   ],
   providers: [Worker],
 })
-class RelayAppModule implements OnModuleDestroy {
-  onModuleDestroy(): void {
-    say({ type: 'stopping' });
-  }
-}
+class RelayAppModule {}
 
 const app = await NestFactory.createApplicationContext(RelayAppModule, {
   logger: ['fatal', 'error', 'warn', 'log'],
 });
 app.enableShutdownHooks();
+// After Nest has called the first of its hooks. Once: the signal that Nest sends last is to end the process.
+process.once('SIGTERM', () => setImmediate(() => say({ type: 'stopping' })));
 const outbox = app.get(OutboxService);
 say({ type: 'ready' });
 
@@ -265,7 +268,10 @@ async function obey(command: Command): Promise<void> {
     case 'enqueueInTransaction': {
       const client = await pool.connect();
       await client.query('BEGIN');
-      await outbox.enqueue('work', { ...command.work }, {}, { tx: client });
+      const tx = command.unseen
+        ? { query: (text: string, values: unknown[]) => client.query(text, values) }
+        : client;
+      await outbox.enqueue('work', { ...command.work }, {}, { tx });
       await sleep(command.commitAfterMs);
       await client.query('COMMIT');
       client.release();

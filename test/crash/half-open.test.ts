@@ -48,7 +48,7 @@ describe('a network that swallows everything', () => {
           await app.child.message('emitted');
         }
       })(),
-      lent.child.line(/the outbox cannot be reached, events wait/, { timeoutMs: WAIT_ENDS_MS }),
+      lent.child.line(/store fails, events wait/, { timeoutMs: WAIT_ENDS_MS }),
     ]);
 
     await proxy.restore();

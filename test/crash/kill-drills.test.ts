@@ -28,7 +28,7 @@ describe('a relay that is killed', () => {
     await rig.expireLeases();
     const survivor = await rig.start();
     await survivor.tick();
-    for (const event of await rig.events()) {
+    for (const event of await rig.untilNoneIs('PROCESSING')) {
       expect(event).toMatchObject({ status: 'PENDING', retry_count: 1 });
       expect(event.last_error).toMatch(/lease ran out.*died, stalled/);
     }

@@ -181,6 +181,8 @@ export class Rig implements AsyncDisposable {
     await this.expireLeases();
     const survivor = await this.start({ name: 'survivor', ...settings });
     await survivor.tick();
+    // It looks for the dead at its start too: whichever came first is still to write its verdict down.
+    await this.untilNoneIs('PROCESSING');
     await this.makeDue();
     await survivor.tick();
     return survivor;

@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { until } from '../support/until.js';
 import type { Child } from '../support/child.js';
-import { Rig } from './rig.js';
+import { PATIENTLY, Rig } from './rig.js';
 
 jest.setTimeout(120_000);
 
@@ -45,14 +45,16 @@ describe('a process that is told to end', () => {
   it('gives back at once what it has claimed and not begun', async () => {
     await using rig = await Rig.open();
     await rig.store(Array.from({ length: 50 }, (_, n) => ({ n, act: 'hang' as const })));
-    const app = await rig.start({ relay: { concurrency: 2, shutdownTimeoutMs: 5_000 } });
-    await until(async () => (await rig.calls()).size === 2, { what: 'two listeners are at work' });
+    const app = await rig.start({ relay: { concurrency: 2, shutdownTimeoutMs: 30_000 } });
+    await until(async () => (await rig.calls()).size === 2, {
+      what: 'two listeners are at work',
+      ...PATIENTLY,
+    });
     app.child.kill('SIGTERM').catch(() => {});
     await app.child.message('stopping');
     const processing = async (): Promise<number> =>
       (await rig.events()).filter(({ status }) => status === 'PROCESSING').length;
-    await until(async () => (await processing()) === 2, { what: '48 are back', timeoutMs: 2_000 });
-    await app.child.exited;
+    await until(async () => (await processing()) === 2, { what: '48 are back' });
     expect(new Set((await rig.events()).map(({ retry_count }) => retry_count))).toEqual(
       new Set([0]),
     );

@@ -69,14 +69,6 @@ describe('judging a delivery', () => {
     });
   });
 
-  it('names every listener that has failed, however long the reasons of the others', () => {
-    const reasons = Array.from({ length: 10 }, () => 'x'.repeat(5_000));
-    const settlement = judge(claimed(), failedWith(...reasons), CONTEXT);
-    const lastError = 'lastError' in settlement ? settlement.lastError : '';
-    expect(lastError.length).toBeLessThanOrEqual(2_000);
-    for (const index of reasons.keys()) expect(lastError).toContain(`Bad.${index}: x`);
-  });
-
   it('sets it aside at once if no failure can mend, and retries if one can', () => {
     const never = new NonRetryableError('never');
     expect(judge(claimed(), failedWith(never, never), CONTEXT)).toMatchObject({

@@ -34,6 +34,6 @@ describe('an outage', () => {
     expect(log.messages('error')).toHaveLength(3);
     outage.over();
     outage.over();
-    expect(log.messages('log')).toEqual(['the outbox can be reached again']);
+    expect(log.messages('log')).toEqual(["the outbox's store answers again"]);
   });
 });

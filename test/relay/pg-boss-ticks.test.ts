@@ -56,6 +56,12 @@ describe('ticks on a pg-boss', () => {
     expect(boss.steps).toEqual(['createQueue', 'schedule', 'send', 'work']);
   });
 
+  it('begin with one at once: what a dead process has left does not wait for the first of the chain', async () => {
+    let ticks = 0;
+    await newTicks(new TestBoss(), async () => void ticks++).start();
+    expect(ticks).toBe(1);
+  });
+
   it.each(['createQueue', 'schedule', 'send', 'work'])(
     'whose start failed at %s can be started again, and have one worker',
     async (step) => {
@@ -82,6 +88,7 @@ describe('ticks on a pg-boss', () => {
       await newTicks(boss, async () => {
         order.push(...boss.steps.slice(-1), 'tick');
       }).start();
+      order.length = 0;
       await boss.workers[0]?.([{ startAfter: new Date(0), startedOn: new Date(startedOn) }]);
       expect(order).toEqual(['send', 'tick']);
       expect(boss.asked.at(-1)).toEqual({ what: 'send', options: { startAfter: waits } });
@@ -92,6 +99,7 @@ describe('ticks on a pg-boss', () => {
     const boss = new TestBoss();
     let ticks = 0;
     await newTicks(boss, async () => void ticks++).start();
+    ticks = 0;
     boss.failing = 'send';
     await boss.workers[0]?.([{}]);
     expect(ticks).toBe(1);

@@ -46,7 +46,10 @@ class Listeners {
     // `undefined`: it takes its time.
     if (answer === undefined) this.running.set(event.id, outcome);
     else outcome.resolve(answer);
-    return { outcome: outcome.promise, cancel: () => outcome.resolve({ kind: 'cancelled' }) };
+    return {
+      outcome: outcome.promise,
+      cancel: () => outcome.resolve({ kind: 'cancelled', succeeded: [] }),
+    };
   }
 }
 
@@ -145,14 +148,14 @@ describe('a relay', () => {
     conveyor.feed();
     await until(() => listeners.running.size === 3, { what: 'three are at work' });
     store.failing = true;
-    for (const { resolve } of listeners.running.values()) resolve(SUCCESS);
+    for (const listener of listeners.running.values()) listener.resolve(SUCCESS);
     await until(() => log.messages('error').length === 1, { what: 'it says that it cannot' });
     expect(statuses()).toEqual(['PROCESSING', 'PROCESSING', 'PROCESSING']);
     store.failing = false;
     await conveyor.idle();
     expect(statuses()).toEqual(['COMPLETED', 'COMPLETED', 'COMPLETED']);
     expect(listeners.called).toHaveLength(3);
-    expect(log.messages('log')).toEqual(['the outbox can be reached again']);
+    expect(log.messages('log')).toEqual(["the outbox's store answers again"]);
   });
 
   describe('reaping', () => {
@@ -216,7 +219,7 @@ describe('a relay', () => {
       conveyor.feed();
       await until(() => listeners.running.size === 5, { what: 'five are at work' });
       const stopped = relay.stop();
-      for (const { resolve } of listeners.running.values()) resolve(SUCCESS);
+      for (const listener of listeners.running.values()) listener.resolve(SUCCESS);
       await stopped;
       expect(listeners.called).toEqual(ids.slice(0, 5));
       expect(statuses()).toEqual([...Array(5).fill('COMPLETED'), ...Array(3).fill('PENDING')]);
