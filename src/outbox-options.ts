@@ -8,6 +8,7 @@ import type { TickBoss } from './relay/ticks.js';
 import { OutboxStore } from './store/outbox-store.js';
 import type { PgPool } from './store/postgres/pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE } from './store/postgres/sql-names.js';
+import type { CurrentTransaction } from './transaction/chosen-transaction.js';
 
 /** How often an event is tried, and how long it rests in between. */
 export interface RetryOptions {
@@ -72,6 +73,11 @@ export interface OutboxModuleOptions {
   readonly onStoreFailure?: 'emit' | 'throw';
   /** Largest payload, in bytes of JSON. Default 1 MiB. */
   readonly maxPayloadBytes?: number;
+  /**
+   * How to find the transaction that the calling code runs in, for calls without `tx`, e.g.
+   * `() => (txHost.isTransactionActive() ? txHost.tx : undefined)`. Default: calls without `tx` are in none.
+   */
+  readonly currentTransaction?: CurrentTransaction;
 }
 
 /** The options, complete and checked. */
@@ -89,6 +95,7 @@ export interface ResolvedOptions {
   readonly retention: Retention;
   readonly onStoreFailure: 'emit' | 'throw';
   readonly maxPayloadBytes: number;
+  readonly currentTransaction: CurrentTransaction | undefined;
 }
 
 const DAY_MS = 86_400_000;
@@ -125,6 +132,7 @@ const KEYS = {
     'retention',
     'onStoreFailure',
     'maxPayloadBytes',
+    'currentTransaction',
   ],
   retry: ['maxRetries', 'backoff', 'maxBackoffMs', 'jitter'],
   relay: [...Object.keys(DEFAULTS.relay), 'boss', 'connectionString'],
@@ -165,6 +173,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
       1,
       256 * 1_048_576,
     ),
+    currentTransaction: optionalFunction('currentTransaction', options.currentTransaction),
   });
 }
 
@@ -185,6 +194,11 @@ function assertPlace(options: OutboxModuleOptions): void {
   }
   if (store !== undefined && !hasMethod(store, 'claim'))
     throw invalid('store must be an OutboxStore');
+}
+
+function optionalFunction<T>(name: string, value: T): T {
+  if (value === undefined || typeof value === 'function') return value;
+  throw invalid(`${name} must be a function that answers a transaction, got ${shown(value)}`);
 }
 
 function assertConnectionString(name: string, value: unknown): void {

@@ -49,13 +49,14 @@ export class PostgresOutboxStore extends OutboxStore {
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
-    const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1)) AS ids`;
+    // The parameter is text, whatever runs this: drivers that know it is JSON would encode it once more.
+    const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1::text::jsonb)) AS ids`;
     const values = [fromNewEvents(events)];
     if (executor === undefined) return this.ids(text, values);
     const { rows } = await executor.query(text, values);
-    // The caller's connection parses columns as the caller likes: json may arrive as text.
-    const { ids } = rows[0] as { ids: string[] | string };
-    return typeof ids === 'string' ? (JSON.parse(ids) as string[]) : ids;
+    // The caller's connection names and parses columns as the caller likes: json may arrive as text.
+    const [ids] = Object.values(rows[0] as object) as (string[] | string)[];
+    return typeof ids === 'string' ? (JSON.parse(ids) as string[]) : (ids ?? []);
   }
 
   async claim({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
