@@ -11,6 +11,7 @@ export {
   type ListDeadLettersOptions,
   type RedriveOptions,
 } from './dead-letter/dead-letters.service.js';
+export { OutboxInbox, type HandledEvent, type OnceOptions } from './inbox/inbox.service.js';
 export type {
   OutboxModuleOptions,
   RelayOptions,

@@ -46,6 +46,11 @@ export interface RetentionOptions {
   readonly completedMs?: number | false;
   /** How long dead letters are kept, in milliseconds, not less than `completedMs`; `false` keeps them. Default 90 days. */
   readonly failedMs?: number | false;
+  /**
+   * How long the inbox remembers that a consumer has done an event, in milliseconds; `false` for ever. Events that can
+   * still be delivered (a dead letter that may be redriven) are remembered as long as they are there. Default 30 days.
+   */
+  readonly inboxMs?: number | false;
 }
 
 /** Exactly one of `connectionString`, `pool` and `store` says where events rest. */
@@ -116,7 +121,11 @@ export const DEFAULTS = Object.freeze({
     shutdownTimeoutMs: 10_000,
     unheardGraceMs: DAY_MS,
   }),
-  retention: Object.freeze({ completedMs: 7 * DAY_MS, failedMs: 90 * DAY_MS }),
+  retention: Object.freeze({
+    completedMs: 7 * DAY_MS,
+    failedMs: 90 * DAY_MS,
+    inboxMs: 30 * DAY_MS,
+  }),
 } as const);
 
 const KEYS = {
@@ -136,7 +145,7 @@ const KEYS = {
   ],
   retry: ['maxRetries', 'backoff', 'maxBackoffMs', 'jitter'],
   relay: [...Object.keys(DEFAULTS.relay), 'boss', 'connectionString'],
-  retention: ['completedMs', 'failedMs'],
+  retention: ['completedMs', 'failedMs', 'inboxMs'],
 } as const;
 
 /**
@@ -262,10 +271,11 @@ function resolveRelay(
 function resolveRetention(retention: RetentionOptions): Retention {
   assertObject('retention', retention);
   assertKnownKeys('retention.', retention, KEYS.retention);
-  const { completedMs, failedMs } = { ...DEFAULTS.retention, ...definedOnly(retention) };
+  const { completedMs, failedMs, inboxMs } = { ...DEFAULTS.retention, ...definedOnly(retention) };
   const resolved = {
     completedMs: duration('retention.completedMs', completedMs),
     failedMs: duration('retention.failedMs', failedMs),
+    inboxMs: duration('retention.inboxMs', inboxMs),
   };
   if (
     resolved.failedMs !== false &&

@@ -138,7 +138,8 @@ export class OutboxService {
 
   /**
    * Deletes events past their retention: COMPLETED after `retention.completedMs`, FAILED after `retention.failedMs`.
-   * Never what can still be retried, whatever its count. The relay does it every hour.
+   * Never what can still be retried, whatever its count. Inbox rows after `retention.inboxMs`. The relay does it every
+   * hour.
    */
   async deleteProcessed(): Promise<Pruned> {
     return this.parts.pruner.prune();
