@@ -82,7 +82,7 @@ export interface OutboxModuleOptions {
    * How to find the transaction that the calling code runs in, for calls without `tx`, e.g.
    * `() => (txHost.isTransactionActive() ? txHost.tx : undefined)`. Default: calls without `tx` are in none.
    */
-  readonly currentTransaction?: CurrentTransaction;
+  readonly currentTransaction?: CurrentTransaction | undefined;
 }
 
 /** The options, complete and checked. */

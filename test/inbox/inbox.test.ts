@@ -187,6 +187,24 @@ describe.each([14, 18] as const)('the inbox on PostgreSQL %i', (major) => {
       expect(await recorded()).toEqual([]);
     });
 
+    it.each(['REPEATABLE READ', 'SERIALIZABLE'])(
+      'in a %s transaction that began before another did the event, it fails rather than guess',
+      async (level) => {
+        const client = await database.pool.connect();
+        try {
+          await client.query(`BEGIN ISOLATION LEVEL ${level}`);
+          await client.query('SELECT count(*) FROM ledger');
+          await inbox.once(id, 'ledger', () => {});
+          await expect(inbox.record(id, 'ledger', { tx: client })).rejects.toMatchObject({
+            code: '40001',
+          });
+        } finally {
+          await client.query('ROLLBACK');
+          client.release();
+        }
+      },
+    );
+
     it('takes the current transaction, if the module was told how to find it', async () => {
       await app.close();
       const client = await database.pool.connect();

@@ -7,6 +7,7 @@ import { InMemoryOutboxStore } from '../../src/testing.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { startApp, type OutboxApp } from '../support/outbox-app.js';
 import { until } from '../support/until.js';
+import { untilAwake } from './suite.js';
 
 describe('tx', () => {
   let database: TestDatabase;
@@ -152,11 +153,14 @@ describe('tx', () => {
     expect(await stored()).toBe(1);
   });
 
-  it('whose end can be seen wakes the relay at once, and everyone who enqueued in it', async () => {
-    const start = () =>
-      startApp({ outbox: { pool: database.pool, relay: {} }, providers: [Listener] });
-    await using one = await start();
-    await using other = await start();
+  it('whose end can be seen wakes every relay that an event in it is for, once', async () => {
+    await migrateOutbox({ database: database.pool, table: 'other_events' });
+    const start = (table: string) =>
+      startApp({ outbox: { pool: database.pool, table, relay: {} }, providers: [Listener] });
+    await using one = await start('outbox_events');
+    await using other = await start('other_events');
+    await untilAwake(database, one, heard);
+    await untilAwake(database, other, heard);
     await client.query('BEGIN');
     const { id } = await one.outbox.enqueue('a', {}, {}, { tx: client });
     const { id: second } = await other.outbox.enqueue('a', {}, {}, { tx: client });
@@ -164,7 +168,7 @@ describe('tx', () => {
     expect(client.listenerCount('drain')).toBe(1);
     await client.query('COMMIT');
     await one.eventIn('COMPLETED', id);
-    await one.eventIn('COMPLETED', second);
+    await other.eventIn('COMPLETED', second);
     expect(client.listenerCount('drain')).toBe(0);
   });
 
@@ -173,6 +177,7 @@ describe('tx', () => {
       outbox: { pool: database.pool, relay: {} },
       providers: [Listener],
     });
+    await untilAwake(database, relaying, heard);
     await client.query('BEGIN');
     await relaying.outbox.enqueue('a', {}, {}, { tx: client, delayMs: 400 });
     await client.query('COMMIT');

@@ -313,6 +313,7 @@ export function transactionSuite(tool: Tool): void {
         outbox: { pool: database.pool, relay: {} },
         providers: [Listener],
       });
+      await untilAwake(database, relaying, heard);
       await open.transaction(async (tx) => {
         await relaying.outbox.enqueue('a', { n: 1 }, {}, { tx });
         await open.insertQuote(tx, 1);
@@ -322,6 +323,25 @@ export function transactionSuite(tool: Tool): void {
       await until(() => heard.length > 0, { what: 'the listener hears of it', timeoutMs: 5_000 });
     });
   });
+}
+
+/** Until a relay that has just started has done what wakes it then: nothing but an enqueue wakes it after that. */
+export async function untilAwake(
+  database: TestDatabase,
+  app: OutboxApp,
+  heard: unknown[],
+): Promise<void> {
+  const listening = async () =>
+    (
+      await database.query(
+        `SELECT FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN%' AND state = 'idle'`,
+        [database.name],
+      )
+    ).length > 0;
+  await until(listening, { what: 'the relay listens' });
+  const { id } = await app.outbox.enqueue('a', {});
+  await app.eventIn('COMPLETED', id);
+  heard.splice(0);
 }
 
 async function settled(promise: Promise<unknown>): Promise<unknown> {

@@ -1,7 +1,7 @@
 import { type EntityManager, EntitySchema, MikroORM } from '@mikro-orm/postgresql';
 import type { OpenTool, Tool } from './tool.js';
 
-const Quote = new EntitySchema<{ id: number }>({
+export const Quote = new EntitySchema<{ id: number }>({
   name: 'Quote',
   tableName: 'quotes',
   properties: { id: { type: 'integer', primary: true, autoincrement: false } },
