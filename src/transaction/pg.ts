@@ -6,7 +6,6 @@ import {
   notOpen,
   refusal,
   type Named,
-  type OpenTransaction,
   type Shape,
   type TransactionTool,
 } from './transaction-tool.js';
@@ -38,21 +37,22 @@ export const pg: TransactionTool = {
     } else {
       await assertAnswersLikePg(client, named);
     }
-    return openPg(client, named);
+    const executor: SqlExecutor = { query: (text, values) => client.query(text, values) };
+    return {
+      executor: onlyWhileOpen(executor, () => notOpen(named)),
+      onEnd: (callback) => onEndOf(client, callback),
+    };
   },
 };
 
-/** For a client that is known to be one of pg's. */
-export function openPg(client: PgTransaction, named: Named): OpenTransaction {
-  const executor: SqlExecutor = { query: (text, values) => client.query(text, values) };
-  return {
-    executor: onlyWhileOpen(executor, () => notOpen(named)),
-    onEnd: (callback) => {
-      if (!tells(client)) return false;
-      ends.add(client, callback);
-      return true;
-    },
-  };
+/**
+ * Calls back when the transaction of a client has ended.
+ * @returns `false` if that is no client of pg's, or one that does not tell
+ */
+export function onEndOf(client: unknown, callback: () => void): boolean {
+  if (!tells(client)) return false;
+  ends.add(client, callback);
+  return true;
 }
 
 // Many things have a query method. One that answers otherwise would be found out only after the event is written.
@@ -62,8 +62,12 @@ async function assertAnswersLikePg(client: PgTransaction, named: Named): Promise
   if (!Array.isArray(rows)) throw refusal('is not a pg client', named);
 }
 
-function tells(client: object): client is TellingClient {
-  return hasMethods(client as Shape, 'getTransactionStatus', 'on', 'off');
+function tells(client: unknown): client is TellingClient {
+  return (
+    typeof client === 'object' &&
+    client !== null &&
+    hasMethods(client as Shape, 'getTransactionStatus', 'on', 'off')
+  );
 }
 
 const ends = new EndWatch<TellingClient>((client, ended) => {
@@ -78,4 +82,6 @@ const ends = new EndWatch<TellingClient>((client, ended) => {
   };
   client.on('drain', check);
   client.on('end', end);
+  // It may have ended while the answer to the enqueue was on its way through the layers above.
+  check();
 });

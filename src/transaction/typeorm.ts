@@ -1,6 +1,6 @@
 import type { SqlExecutor } from '../store/outbox-store.js';
 import { onlyWhileOpen } from './only-while-open.js';
-import { openPg, type PgTransaction } from './pg.js';
+import { onEndOf } from './pg.js';
 import {
   hasMethods,
   notOpen,
@@ -42,9 +42,12 @@ export const typeorm: TransactionTool = {
     }
     const active = runner as TypeOrmQueryRunner;
     if (active.isReleased || !active.isTransactionActive) throw notOpen(typeorm);
-    // With an open transaction it has a connection: this one, a pg client, tells when the transaction ends.
-    const { onEnd } = openPg((await active.connect()) as PgTransaction, typeorm);
-    return { executor: onlyWhileOpen(executorOf(active), () => notOpen(typeorm)), onEnd };
+    // With an open transaction it has a connection: a pg client, which tells when the transaction ends.
+    const client = await active.connect();
+    return {
+      executor: onlyWhileOpen(executorOf(active), () => notOpen(typeorm)),
+      onEnd: (callback) => onEndOf(client, callback),
+    };
   },
 };
 

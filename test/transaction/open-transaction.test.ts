@@ -172,6 +172,29 @@ describe('tx', () => {
     expect(client.listenerCount('drain')).toBe(0);
   });
 
+  it('that has ended by the time its end is watched for wakes the relay all the same', async () => {
+    await using relaying = await startApp({
+      outbox: { pool: database.pool, relay: {} },
+      providers: [Listener],
+    });
+    await untilAwake(database, relaying, heard);
+    await client.query('BEGIN');
+    await client.query('INSERT INTO quotes VALUES (1)');
+    const slow = new Proxy(client, {
+      get(target, key) {
+        if (key !== 'query') return bound(target, key);
+        return async (text: string, values: unknown[]) => {
+          const answer = await target.query(text, values);
+          await target.query('COMMIT');
+          return answer;
+        };
+      },
+    });
+    const { id } = await relaying.outbox.enqueue('a', {}, {}, { tx: slow });
+    await relaying.eventIn('COMPLETED', id);
+    expect(client.listenerCount('drain')).toBe(0);
+  });
+
   it('for later is heard of when it is due, although no tick comes', async () => {
     await using relaying = await startApp({
       outbox: { pool: database.pool, relay: {} },
@@ -197,6 +220,11 @@ it('a transaction and the in-memory store do not go together', async () => {
     'tx cannot be used with the in-memory store',
   );
 });
+
+function bound(target: object, key: string | symbol): unknown {
+  const value = Reflect.get(target, key, target) as unknown;
+  return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+}
 
 /** The statements that the client is given from now on. */
 function recorded(client: pg.PoolClient): string[] {

@@ -6,6 +6,7 @@ import {
   type OutboxTransaction,
   type StoredEvent,
 } from '../../src/index.js';
+import { openTransaction } from '../../src/transaction/outbox-transaction.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { startApp, type OutboxApp } from '../support/outbox-app.js';
 import { deferred, until } from '../support/until.js';
@@ -306,6 +307,29 @@ export function transactionSuite(tool: Tool): void {
       secondIsDone.resolve();
       await first;
       expect(await stored()).toBe(2);
+    });
+
+    it(`${tool.tellsItsEnd ? 'tells' : 'does not tell'} when it has ended, nested ones apart`, async () => {
+      let ended = 0;
+      const watch = async (tx: OutboxTransaction): Promise<void> => {
+        const { onEnd } = await openTransaction(tx);
+        expect(onEnd(() => ended++)).toBe(tool.tellsItsEnd);
+      };
+      await open.transaction(async (tx) => {
+        await watch(tx);
+        await open.nested(tx, watch);
+        await open.insertQuote(tx, 1);
+        expect(ended).toBe(0);
+      });
+      const expected = tool.tellsItsEnd ? 2 : 0;
+      await until(() => ended === expected, { what: 'both are told' });
+      await expect(
+        open.transaction(async (tx) => {
+          await watch(tx);
+          throw new Error('rolled back');
+        }),
+      ).rejects.toThrow('rolled back');
+      await until(() => ended === expected * 1.5, { what: 'the third is told' });
     });
 
     it('wakes the relay once it is committed', async () => {

@@ -22,6 +22,7 @@ const WHAT_TO_PASS = "pass the tx that Drizzle's db.transaction(async (tx) => â€
 export const drizzleOnPg: Tool = {
   name: 'Drizzle on pg',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: true,
   async open({ connectionString }) {
     const pool = new pg.Pool({ connectionString });
     const db = onPg({ client: pool });
@@ -32,6 +33,7 @@ export const drizzleOnPg: Tool = {
 export const drizzleOnPostgresJs: Tool = {
   name: 'Drizzle on postgres.js',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const client = postgres(connectionString);
     const db = onPostgresJs({ client });
@@ -47,6 +49,7 @@ export const drizzleOnPostgresJs: Tool = {
 export const drizzleOnAnotherDriver: Tool = {
   name: 'Drizzle on another driver',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open(database) {
     const below = await pgClient(18).open(database);
     const over = (client: PgTransaction): Transaction => {

@@ -4,6 +4,7 @@ import type { Tool } from './tool.js';
 export const knex: Tool = {
   name: 'Knex',
   whatToPass: "pass the trx that Knex's knex.transaction(async (trx) => …) hands you",
+  tellsItsEnd: true,
   async open({ connectionString }) {
     const db = open({ client: 'pg', connection: connectionString });
     return {

@@ -12,6 +12,7 @@ const WHAT_TO_PASS =
 export const kysely: Tool = {
   name: 'Kysely',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const db = connect(connectionString);
     return {
@@ -37,6 +38,7 @@ export const kysely: Tool = {
 export const kyselyControlled: Tool = {
   name: 'Kysely, a controlled transaction',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const db = connect(connectionString);
     return {

@@ -12,6 +12,7 @@ const WHAT_TO_PASS = "pass the em that MikroORM's em.transactional(async (em) =>
 export const mikroOrm: Tool = {
   name: 'MikroORM',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const orm = await connect(connectionString);
     return {
@@ -25,6 +26,7 @@ export const mikroOrm: Tool = {
 export const mikroOrmByHand: Tool = {
   name: 'MikroORM, begin and commit',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const orm = await connect(connectionString);
     return {

@@ -10,6 +10,7 @@ export function pgClient(major: PostgresMajor): Tool {
     name: `a pg client, PostgreSQL ${major}`,
     major,
     whatToPass: WHAT_TO_PASS,
+    tellsItsEnd: true,
     open: async ({ connectionString }) =>
       open(new pg.Pool({ connectionString }), (client) => client),
   };
@@ -19,6 +20,7 @@ export function pgClient(major: PostgresMajor): Tool {
 export const olderPgClient: Tool = {
   name: 'a pg client older than 8.17',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   open: async ({ connectionString }) =>
     open(new pg.Pool({ connectionString }), (client) => ({
       query: (text, values) => client.query(text, values),

@@ -6,6 +6,7 @@ const WHAT_TO_PASS = "pass the sql that postgres.js's sql.begin(async (sql) => â
 export const postgresJs: Tool = {
   name: 'postgres.js',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const sql = postgres(connectionString);
     return {
@@ -20,6 +21,7 @@ export const postgresJs: Tool = {
 export const postgresJsReserved: Tool = {
   name: 'postgres.js, a reserved connection',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const sql = postgres(connectionString);
     return {

@@ -4,6 +4,7 @@ import type { Tool } from './tool.js';
 export const prisma: Tool = {
   name: 'Prisma',
   whatToPass: "pass the tx that Prisma's prisma.$transaction(async (tx) => …) hands you",
+  tellsItsEnd: false,
   async open({ connectionString }) {
     const client = await prismaClient(connectionString);
     return {

@@ -9,6 +9,8 @@ export interface Tool {
   readonly major?: PostgresMajor;
   /** What a refusal tells the user to pass. */
   readonly whatToPass: string;
+  /** Whether the end of its transactions can be seen, so that the relay is woken at once. */
+  readonly tellsItsEnd: boolean;
   open(database: TestDatabase): Promise<OpenTool>;
 }
 

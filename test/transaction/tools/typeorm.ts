@@ -12,6 +12,7 @@ const WHAT_TO_PASS =
 export const typeormManager: Tool = {
   name: 'TypeORM, an EntityManager',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: true,
   async open({ connectionString }) {
     const dataSource = await connect(connectionString);
     return {
@@ -27,6 +28,7 @@ export const typeormManager: Tool = {
 export const typeormQueryRunner: Tool = {
   name: 'TypeORM, a QueryRunner',
   whatToPass: WHAT_TO_PASS,
+  tellsItsEnd: true,
   async open({ connectionString }) {
     const dataSource = await connect(connectionString);
     const within = async <Result>(
