@@ -258,7 +258,7 @@ describe('with @nestjs-cls/transactional', () => {
           }),
           OutboxModule.forRootAsync({
             inject: [TransactionHost],
-            useFactory: (txHost: Host<never>) => ({
+            useFactory: (txHost: Host) => ({
               pool: database.pool,
               relay: false as const,
               currentTransaction: () => (txHost.isTransactionActive() ? txHost.tx : undefined),

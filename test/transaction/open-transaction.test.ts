@@ -229,10 +229,10 @@ function bound(target: object, key: string | symbol): unknown {
 /** The statements that the client is given from now on. */
 function recorded(client: pg.PoolClient): string[] {
   const statements: string[] = [];
-  const { query } = client;
+  const query = client.query.bind(client) as (...args: unknown[]) => unknown;
   client.query = ((text: string, ...rest: unknown[]) => {
     statements.push(text);
-    return Reflect.apply(query, client, [text, ...rest]) as unknown;
+    return query(text, ...rest);
   }) as typeof client.query;
   return statements;
 }
