@@ -12,6 +12,7 @@ export {
   type ListDeadLettersOptions,
   type RedriveOptions,
 } from './dead-letter/dead-letters.service.js';
+export { OutboxInbox, type HandledEvent, type OnceOptions } from './inbox/inbox.service.js';
 export type {
   OutboxModuleOptions,
   RelayOptions,
@@ -59,6 +60,15 @@ export {
   type StoredEvent,
 } from './store/outbox-store.js';
 export type { PgClient, PgPool, PgQuery } from './store/postgres/pg-pool.js';
-export type { OutboxTransaction, PgTransaction } from './transaction/executor-of.js';
+export type { CurrentTransaction, TransactionChoice } from './transaction/chosen-transaction.js';
+export type { OutboxTransaction } from './transaction/outbox-transaction.js';
+export type { DrizzleTransaction } from './transaction/drizzle.js';
+export type { KnexTransaction } from './transaction/knex.js';
+export type { KyselyTransaction } from './transaction/kysely.js';
+export type { MikroOrmTransaction } from './transaction/mikro-orm.js';
+export type { PgTransaction } from './transaction/pg.js';
+export type { PostgresJsTransaction } from './transaction/postgres-js.js';
+export type { PrismaTransaction } from './transaction/prisma.js';
+export type { TypeOrmTransaction } from './transaction/typeorm.js';
 export { migrateOutbox, outboxSql, type MigrateOptions } from './migrate-outbox.js';
 export type { MigrationResult } from './schema/migrate.js';

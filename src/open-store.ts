@@ -1,6 +1,7 @@
 import { OutboxError } from './event/outbox-error.js';
 import type { ClientConfig } from 'pg';
 import { errorText } from './event/error-text.js';
+import { InboxTable } from './inbox/inbox-table.js';
 import type { ResolvedOptions } from './outbox-options.js';
 import type { Log } from './relay/log.js';
 import { openBoss, type BossDatabase } from './relay/open-boss.js';
@@ -22,12 +23,19 @@ export interface OpenedStore {
   readonly prepare: () => Promise<void>;
   /** How processes wake each other; `undefined` where the store has no way. */
   readonly wakeChannel: WakeChannel | undefined;
+  /** `undefined` where work cannot be in one transaction with its record. */
+  readonly inbox: InboxTable | undefined;
 }
 
 export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
   if (options.store !== undefined) {
     const { store } = options;
-    return { store, prepare: untilDone(() => store.check()), wakeChannel: undefined };
+    return {
+      store,
+      prepare: untilDone(() => store.check()),
+      wakeChannel: undefined,
+      inbox: undefined,
+    };
   }
   const names = sqlNames(options.schema, options.table);
   const { pool, clientConfig, close } = poolOf(options, log);
@@ -42,7 +50,8 @@ export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
     if (applied.length > 0)
       log.log(`migrated ${names.events} to version ${to}: ${applied.join(', ')}`);
   };
-  return { store, prepare: untilDone(prepare), wakeChannel };
+  const inbox = new InboxTable(pool, names);
+  return { store, prepare: untilDone(prepare), wakeChannel, inbox };
 }
 
 function untilDone(step: () => Promise<void>): () => Promise<void> {

@@ -8,6 +8,7 @@ import type { TickBoss } from './relay/ticks.js';
 import { OutboxStore } from './store/outbox-store.js';
 import type { PgPool } from './store/postgres/pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE } from './store/postgres/sql-names.js';
+import type { CurrentTransaction } from './transaction/chosen-transaction.js';
 
 /** How often an event is tried, and how long it rests in between. */
 export interface RetryOptions {
@@ -45,6 +46,11 @@ export interface RetentionOptions {
   readonly completedMs?: number | false;
   /** How long dead letters are kept, in milliseconds, not less than `completedMs`; `false` keeps them. Default 90 days. */
   readonly failedMs?: number | false;
+  /**
+   * How long the inbox remembers that a consumer has done an event, in milliseconds; `false` for ever. Events that can
+   * still be delivered (a dead letter that may be redriven) are remembered as long as they are there. Default 30 days.
+   */
+  readonly inboxMs?: number | false;
 }
 
 /** Exactly one of `connectionString`, `pool` and `store` says where events rest. */
@@ -72,6 +78,11 @@ export interface OutboxModuleOptions {
   readonly onStoreFailure?: 'emit' | 'throw';
   /** Largest payload, in bytes of JSON. Default 1 MiB. */
   readonly maxPayloadBytes?: number;
+  /**
+   * How to find the transaction that the calling code runs in, for calls without `tx`, e.g.
+   * `() => (txHost.isTransactionActive() ? txHost.tx : undefined)`. Default: calls without `tx` are in none.
+   */
+  readonly currentTransaction?: CurrentTransaction | undefined;
 }
 
 /** The options, complete and checked. */
@@ -89,6 +100,7 @@ export interface ResolvedOptions {
   readonly retention: Retention;
   readonly onStoreFailure: 'emit' | 'throw';
   readonly maxPayloadBytes: number;
+  readonly currentTransaction: CurrentTransaction | undefined;
 }
 
 const DAY_MS = 86_400_000;
@@ -109,7 +121,11 @@ export const DEFAULTS = Object.freeze({
     shutdownTimeoutMs: 10_000,
     unheardGraceMs: DAY_MS,
   }),
-  retention: Object.freeze({ completedMs: 7 * DAY_MS, failedMs: 90 * DAY_MS }),
+  retention: Object.freeze({
+    completedMs: 7 * DAY_MS,
+    failedMs: 90 * DAY_MS,
+    inboxMs: 30 * DAY_MS,
+  }),
 } as const);
 
 const KEYS = {
@@ -125,10 +141,11 @@ const KEYS = {
     'retention',
     'onStoreFailure',
     'maxPayloadBytes',
+    'currentTransaction',
   ],
   retry: ['maxRetries', 'backoff', 'maxBackoffMs', 'jitter'],
   relay: [...Object.keys(DEFAULTS.relay), 'boss', 'connectionString'],
-  retention: ['completedMs', 'failedMs'],
+  retention: ['completedMs', 'failedMs', 'inboxMs'],
 } as const;
 
 /**
@@ -165,6 +182,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
       1,
       256 * 1_048_576,
     ),
+    currentTransaction: optionalFunction('currentTransaction', options.currentTransaction),
   });
 }
 
@@ -185,6 +203,11 @@ function assertPlace(options: OutboxModuleOptions): void {
   }
   if (store !== undefined && !hasMethod(store, 'claim'))
     throw invalid('store must be an OutboxStore');
+}
+
+function optionalFunction<T>(name: string, value: T): T {
+  if (value === undefined || typeof value === 'function') return value;
+  throw invalid(`${name} must be a function that answers a transaction, got ${shown(value)}`);
 }
 
 function assertConnectionString(name: string, value: unknown): void {
@@ -252,10 +275,11 @@ function resolveRelay(
 function resolveRetention(retention: RetentionOptions): Retention {
   assertObject('retention', retention);
   assertKnownKeys('retention.', retention, KEYS.retention);
-  const { completedMs, failedMs } = { ...DEFAULTS.retention, ...definedOnly(retention) };
+  const { completedMs, failedMs, inboxMs } = { ...DEFAULTS.retention, ...definedOnly(retention) };
   const resolved = {
     completedMs: duration('retention.completedMs', completedMs),
     failedMs: duration('retention.failedMs', failedMs),
+    inboxMs: duration('retention.inboxMs', inboxMs),
   };
   if (
     resolved.failedMs !== false &&

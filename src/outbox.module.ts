@@ -16,6 +16,7 @@ import { ListenersExplorer } from './delivery/listeners.explorer.js';
 import { OUTBOX_DEAD_LETTER } from './event/event-type.js';
 import { errorText } from './event/error-text.js';
 import { OutboxError } from './event/outbox-error.js';
+import { OutboxInbox } from './inbox/inbox.service.js';
 import { openStore, openTicks, type OpenedStore } from './open-store.js';
 import { OutboxLifecycle, OutboxLifecycleModule } from './outbox.lifecycle.js';
 import { ConfigurableOutboxModule, OUTBOX_MODULE_OPTIONS } from './outbox.module-definition.js';
@@ -87,7 +88,7 @@ const providers: Provider[] = [
     inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, ListenerRegistry],
     useFactory: (
       options: ResolvedOptions,
-      { store, wakeChannel }: OpenedStore,
+      { store, wakeChannel, inbox }: OpenedStore,
       emitter: Emitter,
       registry: ListenerRegistry,
     ): OutboxParts => {
@@ -101,7 +102,8 @@ const providers: Provider[] = [
       );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
       const pump = new Pump(relay, options.relaying, wakeChannel);
-      return { options, store, emitter, relay, pump, pruner: new Pruner(store, options.retention) };
+      const pruner = new Pruner(store, options.retention, inbox?.prune.bind(inbox));
+      return { options, store, emitter, relay, pump, pruner };
     },
   },
   {
@@ -113,6 +115,12 @@ const providers: Provider[] = [
     provide: OutboxDeadLetters,
     inject: [PARTS],
     useFactory: ({ store, pump }: OutboxParts) => new OutboxDeadLetters(store, () => pump.wake()),
+  },
+  {
+    provide: OutboxInbox,
+    inject: [RESOLVED_OPTIONS, OPENED_STORE],
+    useFactory: ({ currentTransaction }: ResolvedOptions, { inbox }: OpenedStore) =>
+      new OutboxInbox(inbox, currentTransaction),
   },
   {
     provide: RelayWorker,
@@ -165,7 +173,7 @@ const providers: Provider[] = [
 @Module({
   imports: [DiscoveryModule, OutboxLifecycleModule],
   providers,
-  exports: [OutboxService, OutboxDeadLetters, OutboxStore],
+  exports: [OutboxService, OutboxDeadLetters, OutboxInbox, OutboxStore],
 })
 export class OutboxModule
   extends ConfigurableOutboxModule

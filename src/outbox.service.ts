@@ -18,12 +18,10 @@ import type { Pruned, Pruner } from './relay/pruner.js';
 import type { Pump } from './relay/pump.js';
 import type { Relay } from './relay/relay.js';
 import type { NewEvent, OutboxStats, OutboxStore } from './store/outbox-store.js';
-import { executorOf, type OutboxTransaction } from './transaction/executor-of.js';
-import { onTransactionEnd } from './transaction/transaction-end.js';
+import { chosenTransaction, type TransactionChoice } from './transaction/chosen-transaction.js';
+import type { OpenTransaction } from './transaction/transaction-tool.js';
 
-export interface EnqueueOptions {
-  /** The caller's open transaction: the event is part of it, and any failure is thrown. */
-  readonly tx?: OutboxTransaction | undefined;
+export interface EnqueueOptions extends TransactionChoice {
   /** Not before this moment. */
   readonly scheduledAt?: Date | undefined;
   /** Not before so many milliseconds from now, by the database's clock. */
@@ -78,10 +76,10 @@ export class OutboxService {
    * await outbox.enqueue('quote_request.created', { quoteRequestId }, {}, { tx: client });
    * ```
    *
-   * With `tx` the event is part of the caller's transaction: it commits or rolls back with the data, and any failure
-   * is thrown. Without, and if the store fails, it is emitted in memory as a last resort (`stored: false`; the
-   * payload carries `_outboxFailed: true`), unless `onStoreFailure: 'throw'`, the event is for later, or the
-   * application is shutting down.
+   * With `tx` (or in the current transaction, if the module was told how to find it) the event is part of the
+   * caller's transaction: it commits or rolls back with the data, and any failure is thrown. Without, and if the store
+   * fails, it is emitted in memory as a last resort (`stored: false`; the payload carries `_outboxFailed: true`),
+   * unless `onStoreFailure: 'throw'`, the event is for later, or the application is shutting down.
    *
    * @param eventType 1 to 255 characters
    * @param payload a plain JSON object of at most `maxPayloadBytes`
@@ -107,7 +105,7 @@ export class OutboxService {
    */
   async enqueueMany<EventTypes extends readonly string[]>(
     events: { readonly [I in keyof EventTypes]: EnqueueManyItem<EventTypes[I]> },
-    options: Pick<EnqueueOptions, 'tx'> = {},
+    options: TransactionChoice = {},
   ): Promise<Enqueued[]> {
     if (!Array.isArray(events)) {
       throw invalid('events must be an array of { eventType, payload, … }');
@@ -141,7 +139,8 @@ export class OutboxService {
 
   /**
    * Deletes events past their retention: COMPLETED after `retention.completedMs`, FAILED after `retention.failedMs`.
-   * Never what can still be retried, whatever its count. The relay does it every hour.
+   * Never what can still be retried, whatever its count. Inbox rows after `retention.inboxMs`. The relay does it every
+   * hour.
    */
   async deleteProcessed(): Promise<Pruned> {
     return this.parts.pruner.prune();
@@ -152,15 +151,8 @@ export class OutboxService {
     return this.parts.store.stats();
   }
 
-  private async store(
-    events: NewEvent[],
-    options: Pick<EnqueueOptions, 'tx'>,
-  ): Promise<Enqueued[]> {
-    const { tx } = options;
-    // `{ tx: undefined }` is a slip that would take the event out of the transaction without a word.
-    if ('tx' in options && tx === undefined) {
-      throw invalid('tx is undefined: pass the open transaction, or leave tx out');
-    }
+  private async store(events: NewEvent[], choice: TransactionChoice): Promise<Enqueued[]> {
+    const tx = await chosenTransaction(choice, this.parts.options.currentTransaction);
     if (events.length === 0) return [];
     const stored =
       tx === undefined ? await this.storeOrEmit(events) : await this.storeWithin(tx, events);
@@ -170,10 +162,13 @@ export class OutboxService {
     );
   }
 
-  private async storeWithin(tx: OutboxTransaction, events: NewEvent[]): Promise<Set<string>> {
-    const stored = await this.parts.store.enqueue(events, await executorOf(tx));
+  private async storeWithin(tx: OpenTransaction, events: NewEvent[]): Promise<Set<string>> {
+    const stored = await this.parts.store.enqueue(events, tx.executor);
     const { pump } = this.parts;
-    if (!onTransactionEnd(tx, pump.wake)) pump.wakeAfterCommit();
+    if (!tx.onEnd(pump.wake)) pump.wakeAfterCommit();
+    // What is due later than the end of the transaction.
+    const first = firstDelayMs(events);
+    if (first > 0) pump.wakeIn(first);
     return new Set(stored);
   }
 
@@ -190,10 +185,7 @@ export class OutboxService {
   }
 
   private wakeFor(events: readonly NewEvent[]): void {
-    const delays = events.map(({ scheduledAt, delayMs }) =>
-      scheduledAt === undefined ? (delayMs ?? 0) : scheduledAt.getTime() - Date.now(),
-    );
-    const first = delays.reduce((a, b) => Math.min(a, b));
+    const first = firstDelayMs(events);
     if (first <= 0) this.parts.pump.wake();
     else this.parts.pump.wakeIn(first);
   }
@@ -275,6 +267,14 @@ function assertOptions(options: unknown, known: readonly string[]): asserts opti
     throw invalid(`options must be an object { ${known.join(', ')} }, got ${shown(options)}`);
   }
   assertKnownKeys('', options, known);
+}
+
+/** How long until the first of them is due; 0 or less if one is. */
+function firstDelayMs(events: readonly NewEvent[]): number {
+  const delays = events.map(({ scheduledAt, delayMs }) =>
+    scheduledAt === undefined ? (delayMs ?? 0) : scheduledAt.getTime() - Date.now(),
+  );
+  return delays.reduce((a, b) => Math.min(a, b));
 }
 
 function isForLater({ scheduledAt, delayMs = 0 }: NewEvent): boolean {

@@ -42,10 +42,10 @@ export class Caretaker {
     const now = performance.now();
     if (this.relay.isStopping || now - this.lastPrune < PRUNE_EVERY_MS) return;
     this.lastPrune = now;
-    const { completed, failed } = await this.pruner.prune();
-    if (completed + failed > 0)
+    const { completed, failed, inbox } = await this.pruner.prune();
+    if (completed + failed + inbox > 0)
       this.log.log(
-        `pruned ${completed} completed and ${failed} failed event(s) past their retention`,
+        `pruned ${completed} completed and ${failed} failed event(s) and ${inbox} inbox row(s) past their retention`,
       );
   }
 }

@@ -14,9 +14,13 @@ export interface NewEvent {
 }
 
 /**
- * Something that runs SQL inside the caller's open transaction. A `pg` client is one as it is.
+ * Runs SQL inside the caller's open transaction, and only there. A `pg` client is one as it is.
  */
 export interface SqlExecutor {
+  /**
+   * @param text one `SELECT` of one value that is never null, e.g. the call of a function; it may be put into another
+   * @returns one row; what its column is called is the tool's affair
+   */
   query(text: string, values: unknown[]): Promise<{ rows: unknown[] }>;
 }
 

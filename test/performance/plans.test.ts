@@ -157,33 +157,33 @@ describe.each([
   },
 );
 
-async function fill({ query }: TestDatabase, completed: number, delayed: number): Promise<void> {
-  await query(
+async function fill(db: TestDatabase, completed: number, delayed: number): Promise<void> {
+  await db.query(
     `INSERT INTO outbox_events (event_type, payload, status, processed_at)
      SELECT 'done', '{"n": 1}', 'COMPLETED', now() - n * interval '1 second' FROM generate_series(1, $1) AS n`,
     [completed],
   );
-  await query(
+  await db.query(
     `INSERT INTO outbox_events (event_type, payload, scheduled_at)
      SELECT 'later', '{"n": 1}', now() + interval '1 day' + n * interval '1 second' FROM generate_series(1, $1) AS n`,
     [delayed],
   );
-  await query(
+  await db.query(
     `INSERT INTO outbox_events (event_type, payload, scheduled_at)
      SELECT 'due', '{"n": 1}', now() - n * interval '1 second' FROM generate_series(1, $1) AS n`,
     [DUE],
   );
-  await query(
+  await db.query(
     `INSERT INTO outbox_events (event_type, payload, status, lease_token, leased_until)
      SELECT 'held', '{"n": 1}', 'PROCESSING', gen_random_uuid(), now() - interval '1 second' FROM generate_series(1, $1)`,
     [EXPIRED],
   );
-  await query(
+  await db.query(
     `INSERT INTO outbox_events (event_type, payload, status, retry_count, processed_at)
      SELECT 'dead', '{"n": 1}', 'FAILED', 5, now() - n * interval '1 second' FROM generate_series(1, $1) AS n`,
     [FAILED],
   );
-  await query('VACUUM ANALYZE outbox_events');
+  await db.query('VACUUM ANALYZE outbox_events');
 }
 
 /** Counted since the session began. */

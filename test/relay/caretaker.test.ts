@@ -39,7 +39,7 @@ describe('a caretaker', () => {
     const pruner: Pick<Pruner, 'prune'> = {
       async prune() {
         say('prune');
-        return { completed: 3, failed: 0 };
+        return { completed: 3, failed: 0, inbox: 0 };
       },
     };
     caretaker = new Caretaker(relay as Relay, pump as Pump, pruner as Pruner, log);

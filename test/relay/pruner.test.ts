@@ -43,8 +43,12 @@ describe('a pruner', () => {
     const store = new CountingStore();
     await store.add(2_500, 'completed');
     store.advance(8 * DAY_MS);
-    const pruner = new Pruner(store, { completedMs: 7 * DAY_MS, failedMs: 90 * DAY_MS });
-    expect(await pruner.prune()).toEqual({ completed: 2_500, failed: 0 });
+    const pruner = new Pruner(store, {
+      completedMs: 7 * DAY_MS,
+      failedMs: 90 * DAY_MS,
+      inboxMs: false,
+    });
+    expect(await pruner.prune()).toEqual({ completed: 2_500, failed: 0, inbox: 0 });
     expect(store.prunes.map(({ status, limit }) => ({ status, limit }))).toEqual([
       { status: 'COMPLETED', limit: 1_000 },
       { status: 'COMPLETED', limit: 1_000 },
@@ -62,11 +66,15 @@ describe('a pruner', () => {
     store.advance(8 * DAY_MS);
     await store.add(4, 'completed');
     await store.add(5, 'pending');
-    const pruner = new Pruner(store, { completedMs: 7 * DAY_MS, failedMs: 90 * DAY_MS });
-    expect(await pruner.prune()).toEqual({ completed: 2, failed: 0 });
+    const pruner = new Pruner(store, {
+      completedMs: 7 * DAY_MS,
+      failedMs: 90 * DAY_MS,
+      inboxMs: false,
+    });
+    expect(await pruner.prune()).toEqual({ completed: 2, failed: 0, inbox: 0 });
     expect(store.statuses()).toEqual({ PROCESSING: 1, FAILED: 3, COMPLETED: 4, PENDING: 5 });
     store.advance(90 * DAY_MS);
-    expect(await pruner.prune()).toEqual({ completed: 4, failed: 3 });
+    expect(await pruner.prune()).toEqual({ completed: 4, failed: 3, inbox: 0 });
     expect(store.statuses()).toEqual({ PROCESSING: 1, PENDING: 5 });
   });
 
@@ -74,8 +82,8 @@ describe('a pruner', () => {
     const store = new CountingStore();
     await store.add(1, 'completed');
     store.advance(10_000 * DAY_MS);
-    const pruner = new Pruner(store, { completedMs: false, failedMs: false });
-    expect(await pruner.prune()).toEqual({ completed: 0, failed: 0 });
+    const pruner = new Pruner(store, { completedMs: false, failedMs: false, inboxMs: false });
+    expect(await pruner.prune()).toEqual({ completed: 0, failed: 0, inbox: 0 });
     expect(store.prunes).toEqual([]);
   });
 });

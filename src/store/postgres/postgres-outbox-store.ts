@@ -49,12 +49,14 @@ export class PostgresOutboxStore extends OutboxStore {
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
-    // As text: the caller's connection may parse json into whatever the caller likes.
-    const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1))::text AS ids`;
+    // In and out it is text, whatever runs this: a driver that knows the parameter is JSON would encode it once more,
+    // and the caller's connection names and parses columns as the caller likes.
+    const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1::text::jsonb))::text AS ids`;
     const values = [fromNewEvents(events)];
     if (executor === undefined) return this.ids(text, values);
     const { rows } = await executor.query(text, values);
-    return JSON.parse((rows[0] as { ids: string }).ids) as string[];
+    const [ids] = Object.values(rows[0] as object) as string[];
+    return JSON.parse(ids ?? '[]') as string[];
   }
 
   async claim({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {

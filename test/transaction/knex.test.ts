@@ -1,0 +1,4 @@
+import { transactionSuite } from './suite.js';
+import { knex } from './tools/knex.js';
+
+transactionSuite(knex);

@@ -1,0 +1,5 @@
+import { transactionSuite } from './suite.js';
+import { postgresJs, postgresJsReserved } from './tools/postgres-js.js';
+
+transactionSuite(postgresJs);
+transactionSuite(postgresJsReserved);

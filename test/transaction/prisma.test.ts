@@ -1,0 +1,4 @@
+import { transactionSuite } from './suite.js';
+import { prisma } from './tools/prisma.js';
+
+transactionSuite(prisma);
