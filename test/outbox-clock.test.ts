@@ -124,10 +124,10 @@ describe.each([
     await using app = await start();
     await app.outbox.enqueue('fine', {});
     await app.outbox.processPending();
-    expect(await app.outbox.deleteProcessed()).toEqual({ completed: 0, failed: 0 });
+    expect(await app.outbox.deleteProcessed()).toEqual({ completed: 0, failed: 0, inbox: 0 });
     await age(database, 7 * DAY_MS - MINUTE_MS);
-    expect(await app.outbox.deleteProcessed()).toEqual({ completed: 0, failed: 0 });
+    expect(await app.outbox.deleteProcessed()).toEqual({ completed: 0, failed: 0, inbox: 0 });
     await age(database, 2 * MINUTE_MS);
-    expect(await app.outbox.deleteProcessed()).toEqual({ completed: 1, failed: 0 });
+    expect(await app.outbox.deleteProcessed()).toEqual({ completed: 1, failed: 0, inbox: 0 });
   });
 });

@@ -162,6 +162,7 @@ describe('what is left out', () => {
   it('is as documented', () => {
     expect(resolve({ store })).toEqual({
       connectionString: undefined,
+      currentTransaction: undefined,
       pool: undefined,
       store,
       schema: 'public',
@@ -186,7 +187,7 @@ describe('what is left out', () => {
         shutdownTimeoutMs: 10_000,
         unheardGraceMs: 86_400_000,
       },
-      retention: { completedMs: 604_800_000, failedMs: 7_776_000_000 },
+      retention: { completedMs: 604_800_000, failedMs: 7_776_000_000, inboxMs: 30 * 86_400_000 },
     });
   });
 

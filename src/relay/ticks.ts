@@ -49,6 +49,8 @@ export class PgBossTicks {
     });
     await this.boss.schedule(this.queue, EVERY_MINUTE, null, {});
     await this.boss.send(this.queue, null, {});
+    // The next tick may be another process's, and what a dead one has left is not to wait for it.
+    await this.onTick();
     // Last of all: whoever repeats a start that has failed must not end up with two workers.
     await this.boss.work(
       this.queue,
@@ -58,8 +60,6 @@ export class PgBossTicks {
         await this.onTick();
       },
     );
-    // The next tick may be another process's, and what a dead one has left is not to wait for it.
-    await this.onTick();
   }
 
   async stop(): Promise<void> {

@@ -65,13 +65,13 @@ describe('nestjs-outbox-relay migrate', () => {
     expect(await cli(['migrate'], database.connectionString)).toEqual({
       code: 0,
       stdout:
-        'Applied 001_outbox_events.sql, 002_outbox_functions.sql, 003_outbox_access.sql: now at version 3\n',
+        'Applied 001_outbox_events.sql, 002_outbox_functions.sql, 003_outbox_access.sql, 004_outbox_inbox.sql: now at version 4\n',
       stderr: '',
     });
     await assertSchemaVersion(database.pool, sqlNames());
     expect(await cli(['migrate'], database.connectionString)).toEqual({
       code: 0,
-      stdout: 'Nothing to do: version 3\n',
+      stdout: 'Nothing to do: version 4\n',
       stderr: '',
     });
   });

@@ -15,7 +15,12 @@ import { until } from '../support/until.js';
 import { catalogVersions, dumpCatalog } from './catalog-dump.js';
 
 const NAMES = sqlNames();
-const FILES = ['001_outbox_events.sql', '002_outbox_functions.sql', '003_outbox_access.sql'];
+const FILES = [
+  '001_outbox_events.sql',
+  '002_outbox_functions.sql',
+  '003_outbox_access.sql',
+  '004_outbox_inbox.sql',
+];
 
 async function fileTexts(): Promise<string[]> {
   return Promise.all(FILES.map((file) => readFile(`migrations/${file}`, 'utf8')));
@@ -44,7 +49,7 @@ describe('the files', () => {
       .map(({ sql }) => sql.replaceAll(/--.*$/gm, '').replaceAll('$outbox$', ''))
       .join('\n');
     expect(code).toContain('"tenant-1"."billing_events"');
-    expect(code.match(/\bpublic\b(?!')|outbox_(?!events'|functions'|access')/g)).toBeNull();
+    expect(code.match(/\bpublic\b(?!')|outbox_(?!events'|functions'|access'|inbox')/g)).toBeNull();
   });
 });
 
@@ -70,7 +75,7 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
       to: SCHEMA_VERSION,
       applied: FILES,
     });
-    expect(await versions()).toEqual([1, 2, 3]);
+    expect(await versions()).toEqual(FILES.map((_, index) => index + 1));
     expect(await migrate(database.pool, NAMES)).toEqual({
       from: SCHEMA_VERSION,
       to: SCHEMA_VERSION,
@@ -90,9 +95,9 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
       expect(database.pool.totalCount).toBe(10);
       expect(results.map(({ applied }) => applied.length).toSorted((a, b) => a - b)).toEqual([
         ...Array<number>(9).fill(0),
-        3,
+        FILES.length,
       ]);
-      expect(await versions()).toEqual([1, 2, 3]);
+      expect(await versions()).toEqual(FILES.map((_, index) => index + 1));
       expected ??= await dump();
       expect(await dump()).toBe(expected);
     }
@@ -104,7 +109,7 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
       const results = await Promise.all(
         Array.from({ length: 10 }, (_, index) => migrate(database.pool, names[index % 2]!)),
       );
-      expect(results.filter(({ applied }) => applied.length === 3)).toHaveLength(2);
+      expect(results.filter(({ applied }) => applied.length === FILES.length)).toHaveLength(2);
     }
   });
 
@@ -117,7 +122,7 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
     const results = await Promise.all(
       Array.from({ length: 10 }, () => migrate(database.pool, NAMES)),
     );
-    expect(results.filter(({ applied }) => applied.length === 3)).toHaveLength(1);
+    expect(results.filter(({ applied }) => applied.length === FILES.length)).toHaveLength(1);
   });
 
   it('again on the finished schema changes nothing, and waits for no lock', async () => {
@@ -170,7 +175,7 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
     for (const refusing of [migrate(database.pool, NAMES), store.check()]) {
       await expect(refusing).rejects.toThrow(OutboxError);
       await expect(refusing).rejects.toMatchObject({ code: 'SCHEMA_MISMATCH' });
-      await expect(refusing).rejects.toThrow(/at outbox version 99 .* newer than the 3 .* upgrade/);
+      await expect(refusing).rejects.toThrow(/at outbox version 99 .* newer than the 4 .* upgrade/);
     }
     expect(await catalogVersions(database, NAMES)).toEqual(before);
   });

@@ -45,7 +45,12 @@ describe.each([14, 18] as const)('the schema on PostgreSQL %i', (major) => {
     await client.connect();
     try {
       for (let time = 0; time < 2; time++) {
-        for (const file of ['001_outbox_events', '002_outbox_functions', '003_outbox_access'])
+        for (const file of [
+          '001_outbox_events',
+          '002_outbox_functions',
+          '003_outbox_access',
+          '004_outbox_inbox',
+        ])
           await client.query(await readFile(`migrations/${file}.sql`, 'utf8'));
         expect(await dumpCatalog(bare, NAMES, OPTIONS)).toBe(await readFile(SNAPSHOT, 'utf8'));
       }
@@ -57,6 +62,7 @@ describe.each([14, 18] as const)('the schema on PostgreSQL %i', (major) => {
       { version: 1, name: 'outbox_events' },
       { version: 2, name: 'outbox_functions' },
       { version: 3, name: 'outbox_access' },
+      { version: 4, name: 'outbox_inbox' },
     ]);
   });
 });

@@ -203,6 +203,12 @@ describe.each([14, 18] as const)('tx is a pg client of PostgreSQL %i', (major) =
     expect(app.log.messages('error')).toEqual([]);
   });
 
+  it('is refused if it is null: a slip that would take the event out of the transaction', async () => {
+    const enqueue = app.outbox.enqueue('a', {}, {}, { tx: null as unknown as PgTransaction });
+    await expect(enqueue).rejects.toThrow('tx is null: pass the open transaction');
+    expect(await stored()).toBe(0);
+  });
+
   describe('is refused, with what to pass instead, if it is', () => {
     it.each<[string, () => unknown, string]>([
       [
@@ -211,10 +217,9 @@ describe.each([14, 18] as const)('tx is a pg client of PostgreSQL %i', (major) =
         'tx is a pool, whose every query may take another connection',
       ],
       ['a client on which nothing was begun', () => client, 'tx has no open transaction'],
-      ['null', () => null, 'tx is not a database client (no query method)'],
-      ['a string', () => 'tx', 'tx is not a database client (no query method)'],
-      ['an empty object', () => ({}), 'tx is not a database client (no query method)'],
-      ['a function', () => () => {}, 'tx is not a database client (no query method)'],
+      ['a string', () => 'tx', 'not an open transaction of a tool this library knows'],
+      ['an empty object', () => ({}), 'not an open transaction of a tool this library knows'],
+      ['a function', () => () => {}, 'not an open transaction of a tool this library knows'],
       [
         'a client that was never connected',
         () => new pg.Client({ connectionString: database.connectionString }),

@@ -48,6 +48,12 @@ export function describeSettle(subject: Subject): void {
     await subject.settle(await again(first.id), { outcome: 'unheard', delayMs: 0 });
     await subject.pass(MINUTE);
     const before = await subject.row(first.id);
+    expect(before).toMatchObject({
+      retryCount: 2,
+      lastError: 'earlier',
+      acknowledgedBy: ['Z.first'],
+      unheardSince: expect.any(Number),
+    });
     return { before, claimed: await again(first.id) };
   }
 
