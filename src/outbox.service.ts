@@ -6,6 +6,7 @@ import type { PayloadOf } from './delivery/outbox-context.js';
 import { errorText } from './event/error-text.js';
 import { assertEventType } from './event/event-type.js';
 import { assertKnownKeys } from './event/known-keys.js';
+import { assertMoment } from './event/moment.js';
 import { invalid, OutboxError } from './event/outbox-error.js';
 import {
   assertNoReservedKeys,
@@ -284,12 +285,7 @@ function isForLater({ scheduledAt, delayMs = 0 }: NewEvent): boolean {
 function assertWhen(scheduledAt: unknown, delayMs: unknown): void {
   if (scheduledAt !== undefined && delayMs !== undefined)
     throw invalid('scheduledAt and delayMs exclude each other: give one');
-  if (
-    scheduledAt !== undefined &&
-    !(scheduledAt instanceof Date && !Number.isNaN(scheduledAt.getTime()))
-  ) {
-    throw invalid(`scheduledAt must be a valid Date, got ${shown(scheduledAt)}`);
-  }
+  if (scheduledAt !== undefined) assertMoment('scheduledAt', scheduledAt);
   if (
     delayMs !== undefined &&
     !(typeof delayMs === 'number' && delayMs >= 0 && delayMs <= 100 * 365 * 86_400_000)

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { assertKnownKeys } from '../event/known-keys.js';
+import { assertMoment } from '../event/moment.js';
 import { invalid } from '../event/outbox-error.js';
 import {
   OutboxStore,
@@ -166,8 +167,7 @@ function assertIds(ids: unknown): void {
 }
 
 function assertTime(name: string, time: unknown): void {
-  if (time === undefined || (time instanceof Date && !Number.isNaN(time.getTime()))) return;
-  throw invalid(`${name} must be a valid Date, got ${shown(time)}`);
+  if (time !== undefined) assertMoment(name, time);
 }
 
 function shown(value: unknown): string {

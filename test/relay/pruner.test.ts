@@ -5,6 +5,7 @@ import type { PruneRequest } from '../../src/store/outbox-store.js';
 import { InMemoryOutboxStore } from '../../src/testing.js';
 
 const DAY_MS = 86_400_000;
+const RETENTION = { completedMs: 7 * DAY_MS, failedMs: 90 * DAY_MS, inboxMs: 30 * DAY_MS };
 
 class CountingStore extends InMemoryOutboxStore {
   readonly prunes: PruneRequest[] = [];
@@ -43,11 +44,7 @@ describe('a pruner', () => {
     const store = new CountingStore();
     await store.add(2_500, 'completed');
     store.advance(8 * DAY_MS);
-    const pruner = new Pruner(store, {
-      completedMs: 7 * DAY_MS,
-      failedMs: 90 * DAY_MS,
-      inboxMs: false,
-    });
+    const pruner = new Pruner(store, RETENTION);
     expect(await pruner.prune()).toEqual({ completed: 2_500, failed: 0, inbox: 0 });
     expect(store.prunes.map(({ status, limit }) => ({ status, limit }))).toEqual([
       { status: 'COMPLETED', limit: 1_000 },
@@ -66,16 +63,30 @@ describe('a pruner', () => {
     store.advance(8 * DAY_MS);
     await store.add(4, 'completed');
     await store.add(5, 'pending');
-    const pruner = new Pruner(store, {
-      completedMs: 7 * DAY_MS,
-      failedMs: 90 * DAY_MS,
-      inboxMs: false,
-    });
+    const pruner = new Pruner(store, RETENTION);
     expect(await pruner.prune()).toEqual({ completed: 2, failed: 0, inbox: 0 });
     expect(store.statuses()).toEqual({ PROCESSING: 1, FAILED: 3, COMPLETED: 4, PENDING: 5 });
     store.advance(90 * DAY_MS);
     expect(await pruner.prune()).toEqual({ completed: 4, failed: 3, inbox: 0 });
     expect(store.statuses()).toEqual({ PROCESSING: 1, PENDING: 5 });
+  });
+
+  it('prunes the inbox after the events, in batches too, by a retention of its own', async () => {
+    const store = new CountingStore();
+    const asked: [olderThanMs: number, limit: number][] = [];
+    let rows = 1_500;
+    const pruner = new Pruner(store, RETENTION, async (olderThanMs, limit) => {
+      expect(store.prunes).toHaveLength(2);
+      asked.push([olderThanMs, limit]);
+      const pruned = Math.min(rows, limit);
+      rows -= pruned;
+      return pruned;
+    });
+    expect(await pruner.prune()).toEqual({ completed: 0, failed: 0, inbox: 1_500 });
+    expect(asked).toEqual([
+      [30 * DAY_MS, 1_000],
+      [30 * DAY_MS, 1_000],
+    ]);
   });
 
   it('does not even ask for what is kept for ever', async () => {

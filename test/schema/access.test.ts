@@ -104,7 +104,7 @@ describe.each([14, 18] as const)('on PostgreSQL %i with the roles of Supabase', 
         ]);
       };
       const tables = await ours('tables');
-      expect(tables).toHaveLength(3);
+      expect(tables.length).toBeGreaterThanOrEqual(3);
       for (const table of tables) {
         await denied(`SELECT 1 FROM ${table}`);
         await denied(`SELECT count(*) FROM ${table}`);

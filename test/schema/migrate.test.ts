@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { readFile, readdir } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { OutboxError } from '../../src/event/outbox-error.js';
 import { migrateOutbox, outboxSql } from '../../src/migrate-outbox.js';
@@ -15,12 +16,10 @@ import { until } from '../support/until.js';
 import { catalogVersions, dumpCatalog } from './catalog-dump.js';
 
 const NAMES = sqlNames();
-const FILES = [
-  '001_outbox_events.sql',
-  '002_outbox_functions.sql',
-  '003_outbox_access.sql',
-  '004_outbox_inbox.sql',
-];
+const FILES = readdirSync('migrations')
+  .filter((file) => file.endsWith('.sql'))
+  .toSorted();
+const VERSIONS = FILES.map((_, index) => index + 1);
 
 async function fileTexts(): Promise<string[]> {
   return Promise.all(FILES.map((file) => readFile(`migrations/${file}`, 'utf8')));
@@ -28,12 +27,13 @@ async function fileTexts(): Promise<string[]> {
 
 describe('the files', () => {
   it('are numbered without a gap, up to the version that the code needs', async () => {
-    const files = (await readdir('migrations')).filter((file) => file.endsWith('.sql'));
-    expect(files.toSorted()).toEqual(FILES);
     const migrations = await readMigrations(NAMES);
     expect(migrations.map(({ file }) => file)).toEqual(FILES);
-    expect(migrations.map(({ version }) => version)).toEqual(FILES.map((_, index) => index + 1));
-    expect(migrations.at(-1)!.version).toBe(SCHEMA_VERSION);
+    expect(FILES.map((file) => file.slice(0, 4))).toEqual(
+      VERSIONS.map((version) => `${String(version).padStart(3, '0')}_`),
+    );
+    expect(migrations.map(({ version }) => version)).toEqual(VERSIONS);
+    expect(VERSIONS.at(-1)).toBe(SCHEMA_VERSION);
   });
 
   it('are used as they lie for the default names', async () => {
@@ -49,7 +49,7 @@ describe('the files', () => {
       .map(({ sql }) => sql.replaceAll(/--.*$/gm, '').replaceAll('$outbox$', ''))
       .join('\n');
     expect(code).toContain('"tenant-1"."billing_events"');
-    expect(code.match(/\bpublic\b(?!')|outbox_(?!events'|functions'|access'|inbox')/g)).toBeNull();
+    expect(code.match(/\bpublic\b(?!')|outbox_(?!\w+'\)\nON CONFLICT)/g)).toBeNull();
   });
 });
 
@@ -141,7 +141,7 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
     expect(await catalogVersions(database, NAMES)).toEqual(before);
   });
 
-  it.each([1, 2])(
+  it.each(VERSIONS.slice(0, -1))(
     'from version %i keeps what is stored and ends in the same schema',
     async (from) => {
       for (const sql of (await fileTexts()).slice(0, from)) await database.query(sql);
@@ -175,7 +175,9 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
     for (const refusing of [migrate(database.pool, NAMES), store.check()]) {
       await expect(refusing).rejects.toThrow(OutboxError);
       await expect(refusing).rejects.toMatchObject({ code: 'SCHEMA_MISMATCH' });
-      await expect(refusing).rejects.toThrow(/at outbox version 99 .* newer than the 4 .* upgrade/);
+      await expect(refusing).rejects.toThrow(
+        `newer than the ${SCHEMA_VERSION} this code knows: upgrade`,
+      );
     }
     expect(await catalogVersions(database, NAMES)).toEqual(before);
   });

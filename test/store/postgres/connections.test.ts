@@ -11,7 +11,7 @@ import {
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { migrate } from '../../../src/schema/migrate.js';
-import type { Lease, Settlement } from '../../../src/store/outbox-store.js';
+import type { DeadLetterFilter, Lease, Settlement } from '../../../src/store/outbox-store.js';
 import type { PgPool, PgQuery } from '../../../src/store/postgres/pg-pool.js';
 import { PostgresOutboxStore } from '../../../src/store/postgres/postgres-outbox-store.js';
 import { failed, idsOf, leaseOf, newEvent, retry } from '../conformance/subject.js';
@@ -366,6 +366,36 @@ describe('only the database’s clock counts', () => {
 });
 
 describe('dead letters to the microsecond', () => {
+  const moment = new Date('2026-05-06T07:08:09.123Z');
+  const next = new Date(moment.getTime() + 1);
+
+  /** One microsecond before the moment, on it, just before the next millisecond, and on that. */
+  async function insertAround(): Promise<void> {
+    await subject.database.query(
+      `INSERT INTO ${subject.names.events} (event_type, payload, status, processed_at)
+       SELECT 'a', '{}', 'FAILED', $1::timestamptz + n * interval '1 microsecond'
+       FROM unnest(ARRAY[-1, 0, 999, 1000]) AS n`,
+      [moment.toISOString()],
+    );
+  }
+
+  it.each<[string, (filter: DeadLetterFilter) => Promise<number>]>([
+    ['redriven', async (filter) => (await subject.store.redrive({ ...REDRIVE, ...filter })).length],
+    ['discarded', async (filter) => (await subject.store.discard({ limit: 9, ...filter })).length],
+    ['counted', (filter) => subject.store.countDeadLetters(filter)],
+    [
+      'listed',
+      async (filter) => (await subject.store.deadLetters({ limit: 9, ...filter })).items.length,
+    ],
+  ])('are %s from the first moment on, and up to the last without it', async (_, verb) => {
+    await insertAround();
+    expect(await verb({ failedAfter: moment, failedBefore: moment })).toBe(0);
+    expect(await verb({ failedBefore: moment })).toBe(1);
+    await subject.clear();
+    await insertAround();
+    expect(await verb({ failedAfter: moment, failedBefore: next })).toBe(2);
+  });
+
   it.each(['ISO,YMD', 'SQL,DMY', 'German,DMY', 'Postgres,MDY'])(
     'are paged without a gap or a double, also where dates are written as %s',
     async (dateStyle) => {

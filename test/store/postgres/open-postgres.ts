@@ -25,13 +25,23 @@ export async function openPostgres({
   const database = await createDatabase(major);
   const names = sqlNames(schema, table);
   await migrate(database.pool, names);
+  const side = sqlSide(database, names);
+  const open = new Set<OpenTransaction>();
   return {
-    ...sqlSide(database, names),
+    ...side,
+    async clear() {
+      // A test that has failed may have left one, which would hold up all the others.
+      await Promise.all([...open].map((tx) => tx.rollback()));
+      await side.clear();
+    },
     store: new PostgresOutboxStore(database.pool, names),
     database,
     names,
-    begin: () => begin(database),
-    [Symbol.asyncDispose]: () => database.drop(),
+    begin: () => begin(database, open),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...open].map((tx) => tx.rollback()));
+      await database.drop();
+    },
   };
 }
 
@@ -80,16 +90,19 @@ export function sqlSide(
   };
 }
 
-async function begin({ pool }: TestDatabase): Promise<OpenTransaction> {
+async function begin({ pool }: TestDatabase, open: Set<OpenTransaction>): Promise<OpenTransaction> {
   const client = await pool.connect();
   await client.query('BEGIN');
   const end = async (command: string): Promise<void> => {
+    open.delete(transaction);
     await client.query(command);
     client.release();
   };
-  return {
+  const transaction: OpenTransaction = {
     executor: client,
     commit: () => end('COMMIT'),
     rollback: () => end('ROLLBACK'),
   };
+  open.add(transaction);
+  return transaction;
 }

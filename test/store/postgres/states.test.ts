@@ -118,6 +118,19 @@ describe.each([14, 18] as const)('PostgreSQL %i: a row in whatever combination',
     await expect(inserting).rejects.toThrow(/check constraint "outbox_events_/);
   });
 
+  it('that is PENDING and carries the time of an earlier end is not pruned', async () => {
+    await subject.clear();
+    await subject.database.query(
+      `INSERT INTO ${subject.names.events} (event_type, payload, processed_at)
+       VALUES ('a', '{}', now() - interval '1 year')`,
+    );
+    for (const status of ['PENDING', 'COMPLETED', 'FAILED']) {
+      const request = { status: status as 'FAILED', olderThanMs: 0, limit: 9 };
+      expect(await subject.store.prune(request)).toBe(0);
+    }
+    expect(await subject.store.stats()).toMatchObject({ due: 1 });
+  });
+
   it('given by hand with nothing but type and payload is an event like any other', async () => {
     await subject.clear();
     const [row] = await subject.database.query<{ id: string }>(
