@@ -24,6 +24,7 @@ const { conditions } = await import('./harness/machine.ts');
 const { publish } = await import('./harness/documentation.ts');
 const SCENARIOS: Record<ScenarioName, () => Promise<Scenario>> = {
   drain: async () => (await import('./scenarios/drain.ts')).drain,
+  tuning: async () => (await import('./scenarios/tuning.ts')).tuning,
   latency: async () => (await import('./scenarios/latency.ts')).latency,
   enqueue: async () => (await import('./scenarios/enqueue.ts')).enqueue,
   growth: async () => (await import('./scenarios/growth.ts')).growth,

@@ -208,7 +208,12 @@ export class OutboxModule
         await this.close();
         throw error;
       }
-      logger.error(`cannot reach the outbox at start, will keep trying: ${errorText(error)}`);
+      const hint = willNotMend(error)
+        ? ' (this does not mend by itself: check role, password and GRANTs)'
+        : '';
+      logger.error(
+        `cannot reach the outbox at start, will keep trying: ${errorText(error)}${hint}`,
+      );
     }
   }
 
@@ -221,4 +226,10 @@ export class OutboxModule
     this.closing ??= this.opened.store.close();
     await this.closing;
   }
+}
+
+/** Refused by a server that was reached: the role or its password (28), the database (3D000), a grant (42501). */
+function willNotMend(error: unknown): boolean {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : '';
+  return typeof code === 'string' && /^(28|3D000|42501)/.test(code);
 }

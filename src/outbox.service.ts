@@ -94,6 +94,7 @@ export class OutboxService {
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
     assertOptions(options, ENQUEUE_KEYS);
+    assertNoOptionsIn(metadata);
     const { scheduledAt, delayMs, id } = options;
     const event = this.toNewEvent({ eventType, payload, metadata, scheduledAt, delayMs, id });
     const [enqueued] = await this.store([event], options);
@@ -276,6 +277,15 @@ function firstDelayMs(events: readonly NewEvent[]): number {
     scheduledAt === undefined ? (delayMs ?? 0) : scheduledAt.getTime() - Date.now(),
   );
   return delays.reduce((a, b) => Math.min(a, b));
+}
+
+// `enqueue(type, payload, { tx })` is an easy slip, and would take the event out of the transaction without a word.
+function assertNoOptionsIn(metadata: object | null): void {
+  const option = ['tx', 'delayMs', 'scheduledAt'].find((key) => Object.hasOwn(metadata ?? {}, key));
+  if (option === undefined) return;
+  throw invalid(
+    `metadata.${option} is an option: options are the fourth argument, enqueue(eventType, payload, {}, { ${option} })`,
+  );
 }
 
 function isForLater({ scheduledAt, delayMs = 0 }: NewEvent): boolean {

@@ -55,6 +55,17 @@ describe.each(RESTING_PLACES)('enqueue, with events in %s', (kind) => {
     });
   });
 
+  it.each(['tx', 'delayMs', 'scheduledAt'])(
+    'refuses %s where the metadata belong',
+    async (option) => {
+      await using app = await start();
+      await expect(app.outbox.enqueue('a', {}, { [option]: 'none' })).rejects.toThrow(
+        `metadata.${option} is an option: options are the fourth argument`,
+      );
+      expect(await app.outbox.processPending()).toBe(0);
+    },
+  );
+
   it('with an id given a second time writes nothing and says so', async () => {
     await using app = await start();
     expect(await app.outbox.enqueue('a', { n: 1 }, {}, { id: ID })).toEqual({

@@ -310,6 +310,24 @@ describe('with PostgreSQL', () => {
     await pool.end();
   });
 
+  it('a database that refuses the role is told apart from one that is down', async () => {
+    await using database = await createDatabase();
+    const url = new URL(database.connectionString);
+    url.username = 'nobody_of_that_name';
+    const log = new RecordingLogger();
+    const module = await start(
+      {
+        imports: [
+          EventEmitterModule.forRoot(),
+          OutboxModule.forRoot({ connectionString: url.href, relay: false }),
+        ],
+      },
+      log,
+    );
+    expect(log.messages('error')[0]).toMatch(/28000.*check role, password and GRANTs/);
+    await module.close();
+  });
+
   it('a database that is down at the start leaves the process up, and all goes on when it comes', async () => {
     await using database = await createDatabase();
     await using proxy = await startTcpProxy(database.connectionString);

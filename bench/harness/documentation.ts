@@ -9,6 +9,9 @@ const BENCHMARKS = path.join(ROOT, 'docs', 'benchmarks.md');
 /** Quotes figures, has no tables of its own. */
 const QUOTING = [path.join(ROOT, 'docs', 'scaling.md')];
 
+/** Copies that this run has begun: an older one may lack the room for a table. */
+const begun = new Set<string>();
+
 export interface Destination {
   /** Into the documentation itself, or into a copy below build/bench. */
   readonly published: boolean;
@@ -32,7 +35,8 @@ export async function publish(
   });
   mkdirSync(RESULTS, { recursive: true });
   for (const { source, target } of written) {
-    const before = readFirst([target, source]);
+    const before = readFileSync(begun.has(target) ? target : source, 'utf8');
+    begun.add(target);
     const withTables =
       source === BENCHMARKS
         ? replaceSection(before, scenario, `_${conditions}_\n\n${tables}`)
@@ -61,15 +65,4 @@ function replaceFigures(text: string, figures: Report['figures']): string {
       return figure === undefined ? all : `${open}${figure}${close}`;
     },
   );
-}
-
-function readFirst(files: readonly string[]): string {
-  for (const file of files) {
-    try {
-      return readFileSync(file, 'utf8');
-    } catch {
-      // The next one.
-    }
-  }
-  throw new Error(`none of these can be read: ${files.join(', ')}`);
 }

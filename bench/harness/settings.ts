@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 
 export const SCENARIOS = [
   'drain',
+  'tuning',
   'latency',
   'enqueue',
   'growth',
@@ -24,6 +25,7 @@ export interface Settings {
   readonly rounds: number;
   /** Events of a drain. */
   readonly events: number;
+  readonly tuningEvents: number;
   readonly latency: { readonly perSecond: number; readonly seconds: number };
   readonly enqueue: { readonly seconds: number; readonly concurrency: readonly number[] };
   readonly growth: {
@@ -45,6 +47,7 @@ const FULL: Settings = {
   contenders: undefined,
   rounds: 3,
   events: 20_000,
+  tuningEvents: 50_000,
   latency: { perSecond: 100, seconds: 20 },
   enqueue: { seconds: 3, concurrency: [1, 10, 20] },
   growth: {
@@ -66,6 +69,7 @@ const SMOKE: Settings = {
   contenders: undefined,
   rounds: 1,
   events: 200,
+  tuningEvents: 200,
   latency: { perSecond: 100, seconds: 0.3 },
   enqueue: { seconds: 0.1, concurrency: [2] },
   growth: { completed: 1_000, delayed: 100, claims: 3, underSnapshot: 500, pruned: 1_000 },
@@ -137,6 +141,7 @@ function scale(base: Settings, factor: number): Settings {
   return {
     ...base,
     events: by(base.events, 1),
+    tuningEvents: by(base.tuningEvents, 1_000),
     latency: { ...latency, seconds: Math.max(1, latency.seconds * shorter) },
     enqueue: { ...enqueue, seconds: Math.max(1, enqueue.seconds * shorter) },
     growth: {

@@ -10,7 +10,7 @@ import { median } from '../harness/statistics.ts';
 
 /** A contender that gets nowhere is given up: less than 60 events a second. */
 const SLOWEST_PER_SECOND = 60;
-const GRACE_MS = 60_000;
+const GRACE_MS = 30_000;
 
 export interface DrainOf extends Drained {
   readonly perSecond: number;
@@ -37,6 +37,8 @@ export async function drainOnce(
       { count, postmaster: lab.postmaster, startMs: startMs(lab), ...request },
       GRACE_MS + (count / SLOWEST_PER_SECOND) * 1_000,
     );
+    if (lab.settings.size === 'smoke' && drained.duplicates > 0)
+      throw new Error(`${entry.key}: ${drained.duplicates} events were delivered twice`);
     return { ...drained, perSecond: count / drained.seconds };
   } finally {
     await lab.end(child);

@@ -10,7 +10,6 @@ import { createLedger, startRelayApp, type RelayApp } from './rig.js';
 
 jest.setTimeout(120_000);
 
-// No client may wait longer for a wait of its own to end than this shows.
 const OUTAGE_MS = 20_000;
 
 /**
@@ -74,7 +73,7 @@ describe('processes whose PostgreSQL goes away', () => {
     await enqueue({ n: ++stored, act: 'sleep', ms: 1_000 });
     await until(async () => (await callsOf(stored)) === 1, { what: 'it is being delivered' });
     await cluster.restart('immediate');
-    // By its own words: what it says meanwhile is that the event went out without guarantee.
+    // At the first try: the connections that died with the server are not used again.
     await enqueue({ n: ++stored });
     await untilDelivered();
     expect(await callsOf(stored - 1)).toBe(1);

@@ -41,15 +41,24 @@ export interface RelayApp {
   reap(): Promise<number>;
 }
 
-/** Starts test/apps/relay-app.ts and waits until it relays. */
+/** Starts test/apps/relay-app.ts, and waits until it relays. */
 export async function startRelayApp(settings: RelayAppSettings): Promise<RelayApp> {
+  const app = launchRelayApp(settings);
+  await untilRelays(app, settings);
+  return app;
+}
+
+async function untilRelays({ child }: RelayApp, settings: RelayAppSettings): Promise<void> {
+  await child.message('ready', PATIENTLY);
+  if (settings.boss === 'hand' && settings.relay !== false)
+    await child.message('ticking', PATIENTLY);
+}
+
+function launchRelayApp(settings: RelayAppSettings): RelayApp {
   const child = startChild('relay-app', {
     env: { RELAY_APP: JSON.stringify(settings), NO_COLOR: '1' },
     scope: 'file',
   });
-  await child.message('ready', PATIENTLY);
-  if (settings.boss === 'hand' && settings.relay !== false)
-    await child.message('ticking', PATIENTLY);
   const tell = (command: Command): void => child.send(JSON.stringify(command));
   return {
     child,
@@ -89,14 +98,25 @@ export class Rig implements AsyncDisposable {
 
   /** Starts a process; without settings of its own it ticks by hand, on the application's pool. */
   async start(settings: Partial<RelayAppSettings> = {}): Promise<RelayApp> {
-    const app = await startRelayApp({
+    const app = this.launch(settings);
+    await untilRelays(app, this.complete(settings));
+    return app;
+  }
+
+  /** Starts a process that may not get as far as to relay. */
+  launch(settings: Partial<RelayAppSettings> = {}): RelayApp {
+    const app = launchRelayApp(this.complete(settings));
+    this.apps.push(app.child);
+    return app;
+  }
+
+  private complete(settings: Partial<RelayAppSettings>): RelayAppSettings {
+    return {
       database: this.database.connectionString,
       boss: 'hand',
       pool: 'app',
       ...settings,
-    });
-    this.apps.push(app.child);
-    return app;
+    };
   }
 
   /** Stores events of type `work` past every app: nobody is woken. Answers their ids. */

@@ -34,7 +34,7 @@ describe('the quick start of the README', () => {
     const child = startChild('../../docs/quick-start/out/main', {
       env: { DATABASE_URL: database.connectionString },
     });
-    const line = await child.line(/^notify: /);
+    const line = await child.line(/^notify: /, { timeoutMs: 30_000 });
     // What it prints is what the README says it prints.
     expect(blocks.map(({ code }) => code).join()).toContain(`// ${line}\n`);
 

@@ -69,6 +69,18 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
     return rows.map(({ version }) => version);
   }
 
+  /** Holds every lock that a migrator could want. Answers what lets go of them. */
+  async function lockOut(): Promise<() => Promise<void>> {
+    const client = await database.pool.connect();
+    await client.query('BEGIN');
+    await client.query('LOCK TABLE outbox_events IN ACCESS EXCLUSIVE MODE');
+    await client.query('SELECT pg_advisory_xact_lock($1)', [0x6f7574626f78]);
+    return async () => {
+      await client.query('ROLLBACK');
+      client.release();
+    };
+  }
+
   it('an empty database applies every file, and says so; again applies none', async () => {
     expect(await migrate(database.pool, NAMES)).toEqual({
       from: 0,
@@ -128,16 +140,9 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
   it('again on the finished schema changes nothing, and waits for no lock', async () => {
     await migrate(database.pool, NAMES);
     const before = await catalogVersions(database, NAMES);
-    const other = await database.pool.connect();
-    try {
-      await other.query('BEGIN');
-      await other.query('LOCK TABLE outbox_events IN ACCESS EXCLUSIVE MODE');
-      await other.query('SELECT pg_advisory_xact_lock($1)', [0x6f7574626f78]);
-      expect(await migrate(database.pool, NAMES)).toMatchObject({ applied: [] });
-    } finally {
-      await other.query('ROLLBACK');
-      other.release();
-    }
+    const release = await lockOut();
+    expect(await migrate(database.pool, NAMES)).toMatchObject({ applied: [] });
+    await release();
     expect(await catalogVersions(database, NAMES)).toEqual(before);
   });
 
@@ -167,18 +172,21 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
     },
   );
 
-  it('refuses a database that is newer than the code, and changes nothing', async () => {
+  it('refuses a database that is newer than the code, changes nothing, and waits for no lock', async () => {
     await migrate(database.pool, NAMES);
     await database.query(`INSERT INTO outbox_migrations (version, name) VALUES (99, 'future')`);
     const before = await catalogVersions(database, NAMES);
     const store = new PostgresOutboxStore(database.pool, NAMES);
-    for (const refusing of [migrate(database.pool, NAMES), store.check()]) {
+    const release = await lockOut();
+    for (const refuse of [() => migrate(database.pool, NAMES), () => store.check()]) {
+      const refusing = refuse();
       await expect(refusing).rejects.toThrow(OutboxError);
       await expect(refusing).rejects.toMatchObject({ code: 'SCHEMA_MISMATCH' });
       await expect(refusing).rejects.toThrow(
         `newer than the ${SCHEMA_VERSION} this code knows: upgrade`,
       );
     }
+    await release();
     expect(await catalogVersions(database, NAMES)).toEqual(before);
   });
 
@@ -223,6 +231,26 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
       other.release();
       await pool.end();
       await proxy.close();
+    }
+  });
+
+  it('gives the connection back as it was lent', async () => {
+    const pool = new pg.Pool({ connectionString: database.connectionString, max: 1 });
+    try {
+      const lent = async () => {
+        const client = await pool.connect();
+        const { rows } = await client.query<{ pid: number; lock_timeout: string }>(
+          `SELECT pg_backend_pid() AS pid, current_setting('lock_timeout') AS lock_timeout`,
+        );
+        const listeners = client.listenerCount('error');
+        client.release();
+        return { ...rows[0], listeners };
+      };
+      const before = await lent();
+      expect(await migrate(pool, NAMES)).toMatchObject({ applied: FILES });
+      expect(await lent()).toEqual(before);
+    } finally {
+      await pool.end();
     }
   });
 
