@@ -36,5 +36,5 @@ export default {
   reporters: ['default', '<rootDir>/test/support/totals-reporter.mjs'],
   injectGlobals: false,
   maxWorkers: 2,
-  testTimeout: 30_000,
+  testTimeout: 60_000,
 };

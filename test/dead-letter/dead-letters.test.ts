@@ -226,7 +226,7 @@ describe.each(RESTING_PLACES)('dead letters in %s', (kind) => {
     expect((await app.outbox.stats()).due).toBeGreaterThanOrEqual(5_000);
     await place.age(25_000);
     expect(await app.outbox.stats()).toMatchObject({ due: 10_000, scheduled: 0 });
-  });
+  }, 120_000);
 
   describe('announce themselves to the application', () => {
     it('when a listener has failed for good', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { OutboxError } from '../../../src/event/outbox-error.js';
 import { migrateOutbox, outboxSql } from '../../../src/migrate-outbox.js';
 import { PostgresOutboxStore } from '../../../src/store/postgres/postgres-outbox-store.js';
@@ -60,9 +60,11 @@ describe('names', () => {
     database = await createDatabase();
     await database.query('CREATE TABLE victim (id int)');
   });
-  afterAll(async () => {
-    await database.query('SELECT FROM victim');
-    await database.drop();
+  afterAll(() => database.drop());
+  afterEach(async () => {
+    expect(await database.query(`SELECT to_regclass('victim') AS victim`)).toEqual([
+      { victim: 'victim' },
+    ]);
   });
 
   it.each(REFUSED_TABLES)('refuse the table %j by a stated rule, before any SQL', async (table) => {
