@@ -70,6 +70,7 @@ describe('between two ticks', () => {
       { what: 'the relay listens', everyMs: 200 },
     );
     producer.tell({ do: 'enqueue', work: [{ n: 2 }] });
+    await producer.child.message('enqueued');
     await rig.untilEvery('COMPLETED');
     const [delayMs] = await startedAfterMs(rig, 2, 'created_at');
     expect(delayMs).toBeLessThan(SOON_MS);
