@@ -113,7 +113,10 @@ class Points {
 
 const points = new Points();
 
-const ledger = new pg.Pool({ connectionString: settings.ledger ?? settings.database, max: 10 });
+const ledger = new pg.Pool({
+  connectionString: settings.ledger ?? settings.database,
+  application_name: 'relay-app',
+});
 ledger.on('error', () => {});
 
 async function note(point: 'started' | 'finished', event: Delivered): Promise<void> {
@@ -200,7 +203,7 @@ class HandBoss implements TickBoss {
 const handBoss = new HandBoss();
 const closing: (() => Promise<void>)[] = [() => ledger.end()];
 
-const pool = new pg.Pool({ connectionString: settings.database });
+const pool = new pg.Pool({ connectionString: settings.database, application_name: 'relay-app' });
 pool.on('error', () => {});
 closing.push(() => pool.end());
 

@@ -16,17 +16,25 @@ describe('a network that swallows everything', () => {
       database: proxy.connectionString,
       ledger: rig.database.connectionString,
     };
-    const [relay, lent, producer, lentProducer, leaving] = await Promise.all([
+    // The application's own pool knows no limits at all: node-postgres's default. Alone at first: nobody else is to
+    // take its event.
+    const lent = await rig.start({
+      ...behind,
+      name: 'lent',
+      boss: 'hand',
+      pool: 'app',
+      hold: { listener: 0 },
+    });
+    await rig.store([{ n: 1 }]);
+    await lent.tick();
+    await lent.at('listener');
+
+    const [relay, producer, lentProducer, leaving] = await Promise.all([
       rig.start({ ...behind, name: 'relay', boss: 'own', pool: 'own' }),
-      // The application's own pool knows no limits at all: node-postgres's default.
-      rig.start({ ...behind, name: 'lent', boss: 'hand', pool: 'app', hold: { listener: 0 } }),
       rig.start({ ...behind, name: 'producer', relay: false, pool: 'own' }),
       rig.start({ ...behind, name: 'lent producer', relay: false, pool: 'app' }),
       rig.start({ ...behind, name: 'leaving', boss: 'hand', pool: 'own' }),
     ]);
-    await rig.store([{ n: 1 }]);
-    await lent.tick();
-    await lent.at('listener');
 
     proxy.halfOpen();
     producer.tell({ do: 'enqueue', work: [{ n: 2 }] });

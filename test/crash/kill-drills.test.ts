@@ -25,6 +25,7 @@ describe('a relay that is killed', () => {
     await doomed.child.kill('SIGKILL');
     expect(await rig.ledger()).toEqual([]);
 
+    await rig.untilSessionsAreGone();
     await rig.expireLeases();
     const survivor = await rig.start();
     await survivor.tick();
@@ -189,6 +190,7 @@ describe('a listener that ends the process', () => {
     await using rig = await Rig.open();
     await rig.store([{ n: 1, act: 'exit' }]);
     for (let crashes = 0; crashes < 5; crashes++) {
+      await rig.untilSessionsAreGone();
       await rig.expireLeases();
       const doomed = rig.launch({ retry: { backoffMs: 0 } });
       expect(await doomed.child.exited).toEqual({ code: 1, signal: null });

@@ -196,8 +196,23 @@ export class Rig implements AsyncDisposable {
     return events;
   }
 
+  /** All processes are dead; their last statements may still be under way, and take rows for nobody. */
+  async untilSessionsAreGone(): Promise<void> {
+    await until(
+      async () => {
+        const [row] = await this.database.query<{ sessions: number }>(
+          `SELECT count(*)::int AS sessions FROM pg_stat_activity
+           WHERE datname = current_database() AND application_name = 'relay-app'`,
+        );
+        return row?.sessions === 0;
+      },
+      { what: 'the server has noticed that the processes are dead', ...PATIENTLY },
+    );
+  }
+
   /** A second process takes over from the dead: expired leases are reaped, what waits is due, all is delivered. */
   async recover(settings: Partial<RelayAppSettings> = {}): Promise<RelayApp> {
+    await this.untilSessionsAreGone();
     await this.expireLeases();
     const survivor = await this.start({ name: 'survivor', ...settings });
     await survivor.tick();
