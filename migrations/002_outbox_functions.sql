@@ -191,7 +191,7 @@ SET search_path = ''
 AS $outbox$
 #variable_conflict use_column
 DECLARE
-  held uuid[];
+  held uuid[] := '{}';
 BEGIN
   IF cardinality(completed) > 0 THEN
     WITH settled AS (
@@ -201,23 +201,22 @@ BEGIN
       WHERE event.id = lease.id AND event.lease_token = lease.token
       RETURNING event.id
     )
-    SELECT array_agg(settled.id) INTO held FROM settled;
-    IF cardinality(held) IS DISTINCT FROM cardinality(completed) THEN
-      RETURN QUERY
-        SELECT gone.id, NULL::text, NULL::jsonb, NULL::jsonb, NULL::integer, NULL::text[], NULL::timestamptz,
-               NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, true
-        FROM unnest(completed) AS gone (id)
-        WHERE gone.id <> ALL (coalesce(held, '{}'));
-    END IF;
+    SELECT coalesce(array_agg(settled.id), '{}') INTO held FROM settled;
   END IF;
 
   IF jsonb_array_length(settlements) > 0 THEN
-    held := public.outbox_settle(settlements);
+    held := held || public.outbox_settle(settlements);
+  END IF;
+
+  -- Compared only if there is something to find: as a rule, everything is still held.
+  IF cardinality(held) < cardinality(completed) + jsonb_array_length(settlements) THEN
     RETURN QUERY
-      SELECT gone.id, NULL::text, NULL::jsonb, NULL::jsonb, NULL::integer, NULL::text[], NULL::timestamptz,
+      SELECT given.id, NULL::text, NULL::jsonb, NULL::jsonb, NULL::integer, NULL::text[], NULL::timestamptz,
              NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, true
-      FROM jsonb_to_recordset(settlements) AS gone (id uuid)
-      WHERE gone.id <> ALL (held);
+      FROM (SELECT unnest(completed) AS id
+            UNION ALL
+            SELECT settlement.id FROM jsonb_to_recordset(settlements) AS settlement (id uuid)) AS given
+      WHERE given.id <> ALL (held);
   END IF;
 
   IF batch_size > 0 THEN
@@ -288,7 +287,7 @@ BEGIN
                            'failedAt', event.processed_at,
                            'redrivenAt', now())
     FROM chosen
-    WHERE event.ctid = chosen.place AND event.status = 'FAILED'
+    WHERE event.ctid = chosen.place
     RETURNING event.id
   )
   SELECT coalesce(array_agg(redriven.id), '{}') INTO changed FROM redriven;

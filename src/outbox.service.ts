@@ -5,6 +5,7 @@ import type { Emitter } from './delivery/emitter.js';
 import type { PayloadOf } from './delivery/outbox-context.js';
 import { errorText } from './event/error-text.js';
 import { assertEventType } from './event/event-type.js';
+import { isEventId } from './event/event-id.js';
 import { assertKnownKeys } from './event/known-keys.js';
 import { assertMoment } from './event/moment.js';
 import { invalid, OutboxError } from './event/outbox-error.js';
@@ -14,6 +15,7 @@ import {
   toStorable,
   type OutboxPayload,
 } from './event/payload.js';
+import { shown } from './event/shown.js';
 import type { ResolvedOptions } from './outbox-options.js';
 import type { Pruned, Pruner } from './relay/pruner.js';
 import type { Pump } from './relay/pump.js';
@@ -48,7 +50,6 @@ export interface Enqueued {
   readonly duplicate?: true;
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const LARGEST_PASS = 10_000;
 const ENQUEUE_KEYS = ['tx', 'scheduledAt', 'delayMs', 'id'];
 const ITEM_KEYS = ['eventType', 'payload', 'metadata', 'scheduledAt', 'delayMs', 'id'];
@@ -249,7 +250,7 @@ export class OutboxService {
     const storable = toStorable('payload', payload);
     assertNoReservedKeys(storable);
     serializePayload(storable, this.parts.options.maxPayloadBytes);
-    if (typeof id !== 'string' || !UUID.test(id)) {
+    if (!isEventId(id)) {
       throw invalid(`id must be a UUID, got ${shown(id)}`);
     }
     assertWhen(scheduledAt, delayMs);
@@ -302,9 +303,4 @@ function assertWhen(scheduledAt: unknown, delayMs: unknown): void {
   ) {
     throw invalid(`delayMs must be a number of milliseconds, 0 or more, got ${shown(delayMs)}`);
   }
-}
-
-function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

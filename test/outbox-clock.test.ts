@@ -13,6 +13,7 @@ import { migrateOutbox } from '../src/index.js';
 import { createDatabase, type TestDatabase } from './support/database.js';
 import { startApp, type OutboxApp } from './support/outbox-app.js';
 import { age } from './support/resting-place.js';
+import { shiftDate } from './support/shifted-date.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -46,22 +47,7 @@ describe.each([
 ])("an application whose clock is %s of the database's", (_, shiftMs) => {
   async function start(): Promise<OutboxApp> {
     const app = await startApp({ outbox: { pool: database.pool }, providers: [Listener] });
-    jest.useFakeTimers({
-      now: realNow() + shiftMs,
-      // Date alone: timers and performance.now() go on as they do.
-      doNotFake: [
-        'hrtime',
-        'nextTick',
-        'performance',
-        'queueMicrotask',
-        'setImmediate',
-        'clearImmediate',
-        'setInterval',
-        'clearInterval',
-        'setTimeout',
-        'clearTimeout',
-      ],
-    });
+    shiftDate(realNow() + shiftMs);
     expect(Math.abs(Date.now() - realNow() - shiftMs)).toBeLessThan(5_000);
     return app;
   }

@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import { isEventId } from '../event/event-id.js';
 import { assertKnownKeys } from '../event/known-keys.js';
 import { assertMoment } from '../event/moment.js';
 import { invalid } from '../event/outbox-error.js';
+import { shown } from '../event/shown.js';
 import {
   OutboxStore,
   type DeadLetter,
@@ -26,7 +28,6 @@ const LARGEST_PAGE = 500;
 const DEFAULT_PER_SECOND = 100;
 const BATCH = 500;
 const FILTER_KEYS = ['ids', 'eventType', 'failedAfter', 'failedBefore'];
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Events that were set aside: look at them, give them a second life, or discard them. */
 @Injectable()
@@ -158,7 +159,7 @@ function assertFilter(filter: unknown): asserts filter is DeadLetterFilter {
 function assertIds(ids: unknown): void {
   if (!Array.isArray(ids)) throw invalid(`ids must be a list of event ids, got ${shown(ids)}`);
   for (const id of ids as unknown[]) {
-    if (typeof id !== 'string' || !UUID.test(id)) {
+    if (!isEventId(id)) {
       throw invalid(
         `an event id is a UUID, got ${typeof id === 'string' ? `"${id}"` : String(id)}`,
       );
@@ -168,9 +169,4 @@ function assertIds(ids: unknown): void {
 
 function assertTime(name: string, time: unknown): void {
   if (time !== undefined) assertMoment(name, time);
-}
-
-function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -1,5 +1,5 @@
 import type { SqlExecutor } from '../store/outbox-store.js';
-import { AS_TEXT, type PgPool } from '../store/postgres/pg-pool.js';
+import { AS_TEXT, ask, type PgPool } from '../store/postgres/pg-pool.js';
 import type { SqlNames } from '../store/postgres/sql-names.js';
 
 /** Which consumer has done which event: the table `outbox_inbox`. */
@@ -28,7 +28,7 @@ export class InboxTable {
    * @returns how many, at most `limit`
    */
   async prune(olderThanMs: number, limit: number): Promise<number> {
-    const { rows } = await this.pool.query({
+    const { rows } = await ask(this.pool, {
       text: `SELECT ${this.names.qualified('inbox_prune')}($1, $2) AS pruned`,
       values: [olderThanMs, limit],
       types: AS_TEXT,

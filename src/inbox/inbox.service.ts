@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { isEventId } from '../event/event-id.js';
 import { assertKnownKeys } from '../event/known-keys.js';
 import { invalid, OutboxError } from '../event/outbox-error.js';
 import {
@@ -23,7 +24,6 @@ export interface OnceOptions<Tx extends OutboxTransaction> {
   readonly transaction?: ((run: (tx: Tx) => Promise<void>) => PromiseLike<unknown>) | undefined;
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const LONGEST_CONSUMER = 255;
 
 /**
@@ -133,7 +133,7 @@ function idOf(event: unknown): string {
   const isObject = typeof event === 'object' && event !== null;
   const { _outbox: context } = (isObject ? event : {}) as { _outbox?: { id?: unknown } };
   const id = isObject ? context?.id : event;
-  if (typeof id === 'string' && UUID.test(id)) return id.toLowerCase();
+  if (isEventId(id)) return id.toLowerCase();
   throw invalid(
     'event must be what the listener received (with _outbox.id) or the id of an event, a UUID, got ' +
       (isObject ? `an object whose _outbox.id is ${typeof id}` : JSON.stringify(event)),

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeliveryOutcome, RunningDelivery } from '../delivery/delivery.js';
 import { OutboxError } from '../event/outbox-error.js';
 import type { ClaimedEvent, ClaimRequest, OutboxStore, Settlement } from '../store/outbox-store.js';
@@ -9,6 +8,7 @@ import type { Log } from './log.js';
 import { Outage } from './outage.js';
 import type { RelaySettings } from './relay-settings.js';
 import type { Reporter } from './reporter.js';
+import { within } from './within.js';
 
 // After a stop has cancelled what still ran: the time to write that down.
 const LAST_SETTLE_MS = 2_000;
@@ -225,15 +225,11 @@ export class Relay implements ConveyorEnds {
   }
 
   private async idleWithin(limitMs: number): Promise<void> {
-    const timeout = new AbortController();
     const idle = Promise.all([
       ...[...this.conveyors].map((conveyor) => conveyor.idle()),
       Promise.allSettled(this.passes),
     ]);
-    await Promise.race([
-      idle.then(() => timeout.abort()),
-      sleep(limitMs, undefined, { signal: timeout.signal }).catch(() => {}),
-    ]);
+    await within(limitMs, idle);
   }
 }
 

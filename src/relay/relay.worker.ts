@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '../event/error-text.js';
 import type { Pump } from './pump.js';
 import type { Relay } from './relay.js';
+import { within } from './within.js';
 
 /** Something that calls the caretaker every 15 seconds. */
 export interface Ticks {
@@ -97,11 +98,7 @@ export class RelayWorker {
     await relayStopped;
     // What is just being opened is closed as well, if need be after the shutdown has gone on without it.
     const ticksStopped = Promise.resolve(this.opening).then(() => this.stopTicks());
-    const timeout = new AbortController();
-    await Promise.race([
-      ticksStopped.then(() => timeout.abort()),
-      sleep(TICKS_STOP_MS, undefined, { signal: timeout.signal }).catch(() => {}),
-    ]);
+    await within(TICKS_STOP_MS, ticksStopped);
   }
 
   private async stopTicks(): Promise<void> {

@@ -74,18 +74,23 @@ async function calledOtherThanOnce(rig: Rig): Promise<unknown[]> {
 }
 
 /**
- * From now on the server logs every wait for a row that lasts longer than a millisecond. Answers what it logged, and
- * the deadlocks. (Waits to enlarge a file are nobody's fault.)
+ * From now on the server logs every wait for a lock that lasts longer than a millisecond. Answers those that concern
+ * the outbox's rows, and the deadlocks. (That pg-boss makes its instances wait for each other is not ours, and waits
+ * to enlarge a file are nobody's fault.)
  */
 async function watchConflicts(database: TestDatabase): Promise<() => Promise<string[]>> {
   await database.query(`ALTER DATABASE ${database.name} SET log_lock_waits = on`);
   await database.query(`ALTER DATABASE ${database.name} SET deadlock_timeout = '1ms'`);
   const start = (await serverLog(database)).length;
   return async () =>
-    (await serverLog(database))
-      .slice(start)
-      .split('\n')
-      .filter((line) => /deadlock detected|waiting for \w+ on (transaction|tuple)/.test(line));
+    logEntries((await serverLog(database)).slice(start)).filter((entry) =>
+      /deadlock detected|waiting for \w+ on (transaction|tuple)[^]*outbox_/.test(entry),
+    );
+}
+
+/** A message of the server with what it says of it in lines of its own: detail, context, statement. */
+function logEntries(log: string): string[] {
+  return log.split(/^(?=.* (?:LOG|WARNING|ERROR|FATAL|PANIC): )/m);
 }
 
 async function serverLog(database: TestDatabase): Promise<string> {

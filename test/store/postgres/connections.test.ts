@@ -16,6 +16,7 @@ import type { PgPool, PgQuery } from '../../../src/store/postgres/pg-pool.js';
 import { PostgresOutboxStore } from '../../../src/store/postgres/postgres-outbox-store.js';
 import { failed, idsOf, leaseOf, newEvent, retry } from '../conformance/subject.js';
 import { openPostgres, type PostgresUnderTest } from './open-postgres.js';
+import { shiftDate } from '../../support/shifted-date.js';
 
 const CLAIM = { limit: 10, leaseMs: 60_000 };
 const JSON_OIDS = new Set([114, 3802]); // json, jsonb
@@ -323,21 +324,7 @@ describe('only the database’s clock counts', () => {
     ['ten minutes fast', 600_000],
     ['three hours fast', 3 * 3_600_000],
   ])('an application whose clock is %s sees everything at its time', async (_, offsetMs) => {
-    jest.useFakeTimers({
-      now: Date.now() + offsetMs,
-      doNotFake: [
-        'hrtime',
-        'nextTick',
-        'performance',
-        'queueMicrotask',
-        'setImmediate',
-        'clearImmediate',
-        'setInterval',
-        'clearInterval',
-        'setTimeout',
-        'clearTimeout',
-      ],
-    });
+    shiftDate(Date.now() + offsetMs);
     const { store } = subject;
     const [a, b] = [newEvent(), newEvent({ delayMs: 120_000 })];
     await store.enqueue([a, b]);
