@@ -11,7 +11,7 @@ import { assertMoment } from './event/moment.js';
 import { invalid, OutboxError } from './event/outbox-error.js';
 import {
   assertNoReservedKeys,
-  serializePayload,
+  assertPayloadSize,
   toStorable,
   type OutboxPayload,
 } from './event/payload.js';
@@ -249,7 +249,7 @@ export class OutboxService {
     assertEventType(eventType);
     const storable = toStorable('payload', payload);
     assertNoReservedKeys(storable);
-    serializePayload(storable, this.parts.options.maxPayloadBytes);
+    assertPayloadSize(storable, this.parts.options.maxPayloadBytes);
     if (!isEventId(id)) {
       throw invalid(`id must be a UUID, got ${shown(id)}`);
     }

@@ -173,9 +173,13 @@ export class Attempt {
 /** Between the emit and the listeners it is the attempt; inside a listener, the call. */
 const CURRENT = new AsyncLocalStorage<Attempt | Call>();
 
-/** Runs `emit` so that the listeners it reaches report to `attempt`. */
-export function reportingTo<T>(attempt: Attempt, emit: () => T): T {
-  return CURRENT.run(attempt, emit);
+/** Calls `emit` so that the listeners it reaches report to `attempt`. */
+export function reportingTo<T, Args extends unknown[]>(
+  attempt: Attempt,
+  emit: (...args: Args) => T,
+  ...args: Args
+): T {
+  return CURRENT.run(attempt, emit, ...args);
 }
 
 /**

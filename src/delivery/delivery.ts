@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { eventTypeProblem } from '../event/event-type.js';
 import type { ClaimedEvent } from '../store/outbox-store.js';
 import { Attempt, reportingTo, type ListenerFailure } from './attempt.js';
+import { Deadlines, type Limited } from './deadlines.js';
 import type { Emitter } from './emitter.js';
 import type { ListenerRegistry } from './listener-registry.js';
 import { observeAgain } from './observe.js';
@@ -42,12 +43,15 @@ const LATE_CREATION_MS = 1_000;
  */
 export class Delivery {
   private readonly goodTypes = new Set<string>();
+  private readonly deadlines: Deadlines;
 
   constructor(
     private readonly emitter: Emitter,
     private readonly registry: ListenerRegistry,
-    private readonly options: DeliveryOptions,
-  ) {}
+    { timeoutMs }: DeliveryOptions,
+  ) {
+    this.deadlines = new Deadlines(timeoutMs);
+  }
 
   start(event: ClaimedEvent): RunningDelivery {
     const problem = this.typeProblem(event.eventType) ?? payloadProblem(event.payload);
@@ -60,29 +64,9 @@ export class Delivery {
     const attempt = new Attempt(payload, expected, event.acknowledgedBy);
     // Assignment is safe: `_outbox` is no accessor, and enqueue refuses payloads that bring their own.
     payload['_outbox'] = new DeliveryContext(event, attempt);
-
-    let cancel: (reason: Error) => void = () => {};
-    const outcome = new Promise<DeliveryOutcome>((resolve) => {
-      const timer = setTimeout(() => {
-        attempt.close(
-          new Error(
-            `timed out after ${this.options.timeoutMs} ms (option relay.listenerTimeoutMs)`,
-          ),
-        );
-        resolve(answered(attempt));
-      }, this.options.timeoutMs);
-      cancel = (reason) => {
-        clearTimeout(timer);
-        attempt.close(reason);
-        resolve({ kind: 'cancelled', succeeded: attempt.result().succeeded });
-      };
-      void this.emit(attempt, event.eventType, payload).then(() => {
-        clearTimeout(timer);
-        attempt.close();
-        resolve(answered(attempt));
-      });
-    });
-    return { outcome, cancel };
+    const running = new Running(attempt, this.deadlines);
+    void this.emit(attempt, event.eventType, payload).then(() => running.answer());
+    return running;
   }
 
   // Once per type and not per event; bounded, for event types come from data.
@@ -95,7 +79,19 @@ export class Delivery {
 
   /** Resolves when every listener has answered. Never rejects. */
   private async emit(attempt: Attempt, eventType: string, payload: object): Promise<void> {
-    const rejection = await this.emitAndCatch(attempt, eventType, payload);
+    let answers: Promise<unknown> | undefined;
+    try {
+      answers = reportingTo(attempt, emitAsync, this.emitter, eventType, payload);
+    } catch (error) {
+      // Thrown out of the emitter's loop: by a raw listener, for `@OnEvent` methods are called by async functions.
+      attempt.failUnnamed(error);
+    }
+    let rejection: { error: unknown } | undefined;
+    try {
+      await answers;
+    } catch (error) {
+      rejection = { error };
+    }
     if (attempt.waits) await nextTurn().then(() => nextTurn());
     await attempt.quiet({ evenWaiting: false });
     if (rejection === undefined) return;
@@ -109,27 +105,42 @@ export class Delivery {
     }
     attempt.failUnobserved(rejection.error);
   }
+}
 
-  private async emitAndCatch(
-    attempt: Attempt,
-    eventType: string,
-    payload: object,
-  ): Promise<{ error: unknown } | undefined> {
-    let answers: Promise<unknown>;
-    try {
-      answers = reportingTo(attempt, () => this.emitter.emitAsync(eventType, payload));
-    } catch (error) {
-      // Thrown out of the emitter's loop: by a raw listener, for `@OnEvent` methods are called by async functions.
-      attempt.failUnnamed(error);
-      return undefined;
-    }
-    try {
-      await answers;
-      return undefined;
-    } catch (error) {
-      return { error };
-    }
+/** A delivery between its start and the first of: every listener's answer, the deadline, a word from outside. */
+class Running implements RunningDelivery, Limited {
+  readonly outcome: Promise<DeliveryOutcome>;
+  private resolve: (outcome: DeliveryOutcome) => void = () => {};
+
+  constructor(
+    private readonly attempt: Attempt,
+    private readonly deadlines: Deadlines,
+  ) {
+    this.outcome = new Promise((resolve) => (this.resolve = resolve));
+    deadlines.begin(this);
   }
+
+  answer(): void {
+    this.deadlines.end(this);
+    this.attempt.close();
+    this.resolve(answered(this.attempt));
+  }
+
+  timeOut(): void {
+    const { limitMs } = this.deadlines;
+    this.attempt.close(new Error(`timed out after ${limitMs} ms (option relay.listenerTimeoutMs)`));
+    this.resolve(answered(this.attempt));
+  }
+
+  cancel(reason: Error): void {
+    this.deadlines.end(this);
+    this.attempt.close(reason);
+    this.resolve({ kind: 'cancelled', succeeded: this.attempt.result().succeeded });
+  }
+}
+
+function emitAsync(emitter: Emitter, eventType: string, payload: object): Promise<unknown> {
+  return emitter.emitAsync(eventType, payload);
 }
 
 function payloadProblem(payload: unknown): string | undefined {

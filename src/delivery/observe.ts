@@ -19,12 +19,13 @@ export function observe(target: object, method: string): void {
   const original = (owner as Record<string, unknown>)[method];
   if (typeof original !== 'function' || OBSERVED.has(original as Method)) return;
 
+  const nameOf = namesOf(method);
   const observed = new Proxy(original as Method, {
     apply(called, self: object | undefined, args: unknown[]) {
       const call = (): unknown => Reflect.apply(called, self, args);
       const attempt = attemptFor(args[0]);
       if (attempt === undefined || self == null) return call();
-      const name = listenerName(self, method);
+      const name = nameOf(self);
       return attempt.expects(name) ? attempt.observe(name, call) : call();
     },
   });
@@ -48,6 +49,18 @@ export function observeAgain({ target, method }: ListenerMethod): void {
 
 export function listenerName(instance: object, method: string): string {
   return `${instance.constructor.name}.${method}`;
+}
+
+/** The same, made once for each class: it is asked for with every call. */
+function namesOf(method: string): (instance: object) => string {
+  const names = new WeakMap<object, string>();
+  return (instance) => {
+    const known = names.get(instance.constructor);
+    if (known !== undefined) return known;
+    const name = listenerName(instance, method);
+    names.set(instance.constructor, name);
+    return name;
+  };
 }
 
 /** The object in the prototype chain that has the method: a base class is observed once for all its heirs. */

@@ -23,20 +23,24 @@ export function eventTypeProblem(eventType: unknown): string | undefined {
   if (typeof eventType !== 'string') {
     return `eventType must be a string such as 'quote_request.created', got ${eventType === null ? 'null' : typeof eventType}`;
   }
-  const shown = JSON.stringify(eventType.length > 60 ? `${eventType.slice(0, 60)}…` : eventType);
-  if (eventType.trim() === '') return `eventType must not be empty, got ${shown}`;
-  if ([...eventType].length > MAX_EVENT_TYPE_LENGTH) {
-    return `eventType must be at most ${MAX_EVENT_TYPE_LENGTH} characters, got ${[...eventType].length}: ${shown}`;
+  if (eventType.trim() === '') return `eventType must not be empty, got ${shown(eventType)}`;
+  // Code units first: there are never fewer of them than characters, and they are counted already.
+  if (eventType.length > MAX_EVENT_TYPE_LENGTH && [...eventType].length > MAX_EVENT_TYPE_LENGTH) {
+    return `eventType must be at most ${MAX_EVENT_TYPE_LENGTH} characters, got ${[...eventType].length}: ${shown(eventType)}`;
   }
   if (eventType.includes('\0') || !eventType.isWellFormed()) {
-    return `eventType must not contain NUL or a lone surrogate (PostgreSQL cannot store them), got ${shown}`;
+    return `eventType must not contain NUL or a lone surrogate (PostgreSQL cannot store them), got ${shown(eventType)}`;
   }
   if (RESERVED.has(eventType))
-    return `eventType ${shown} has a meaning of its own to the emitter: choose another name`;
+    return `eventType ${shown(eventType)} has a meaning of its own to the emitter: choose another name`;
   // EventEmitter2 keeps its listeners in plain objects, so it would find `Object.prototype.constructor` and call that.
   const inherited = eventType.split('.').find((segment) => segment in Object.prototype);
   if (inherited !== undefined || eventType in Object.prototype) {
-    return `eventType ${shown} contains a name that every JavaScript object has (${inherited ?? eventType}): choose another`;
+    return `eventType ${shown(eventType)} contains a name that every JavaScript object has (${inherited ?? eventType}): choose another`;
   }
   return undefined;
+}
+
+function shown(eventType: string): string {
+  return JSON.stringify(eventType.length > 60 ? `${eventType.slice(0, 60)}…` : eventType);
 }

@@ -24,7 +24,7 @@ const RESERVED_KEYS = ['_outbox', '_outboxFailed'];
  * @throws OutboxError `INVALID_ARGUMENT`
  */
 export function toStorable(field: string, value: unknown): OutboxPayload {
-  const copy = copyValue(value, { path: field, key: '' }, new Set());
+  const copy = copyValue(value, { key: field, above: undefined }, []);
   if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) {
     throw invalid(
       `${field} must be a plain JSON object, got ${kindOf(value)}: wrap it, e.g. { items: … }`,
@@ -34,19 +34,35 @@ export function toStorable(field: string, value: unknown): OutboxPayload {
 }
 
 /**
- * The JSON text of a payload, checked against the size limit in bytes.
+ * Refuses a payload whose JSON is longer than `maxBytes`.
+ * @param payload what {@link toStorable} gave
  * @throws OutboxError `INVALID_ARGUMENT`
  */
-export function serializePayload(payload: OutboxPayload, maxBytes: number): string {
-  const json = JSON.stringify(payload);
-  const bytes = Buffer.byteLength(json);
-  if (bytes > maxBytes) {
-    throw invalid(
-      `payload is ${bytes} bytes of JSON, more than the ${maxBytes} allowed (option maxPayloadBytes): ` +
-        'store the data elsewhere and send its id',
-    );
-  }
-  return json;
+export function assertPayloadSize(payload: OutboxPayload, maxBytes: number): void {
+  // Most payloads are so much smaller that nobody needs to know how small: JSON is made once, by the store.
+  if (mostBytes(payload) <= maxBytes) return;
+  const bytes = Buffer.byteLength(JSON.stringify(payload));
+  if (bytes <= maxBytes) return;
+  throw invalid(
+    `payload is ${bytes} bytes of JSON, more than the ${maxBytes} allowed (option maxPayloadBytes): ` +
+      'store the data elsewhere and send its id',
+  );
+}
+
+/** What JSON of this value takes at the most. `value` is what {@link toStorable} gave. */
+function mostBytes(value: unknown): number {
+  if (typeof value === 'string') return mostBytesOfText(value);
+  // The longest number is -2.2250738585072014e-308.
+  if (typeof value !== 'object' || value === null) return 24;
+  let most = 2;
+  for (const [key, item] of Object.entries(value))
+    most += mostBytesOfText(key) + mostBytes(item) + 2;
+  return most;
+}
+
+// A control character is written as \u001f; in UTF-8, no other code unit takes more than three bytes.
+function mostBytesOfText(text: string): number {
+  return 6 * text.length + 2;
 }
 
 /** The delivery's and the fallback's own keys are refused at the top of a payload. */
@@ -56,127 +72,143 @@ export function assertNoReservedKeys(payload: OutboxPayload): void {
     throw invalid(`payload.${taken} is set by the outbox itself: rename your key`);
 }
 
-/** Where a value is: `payload.items[2].price`, and `price` as its `toJSON` is told. */
+/** Where a value is, from the inside out: `payload.items[2].price` is put together only for a message. */
 interface Place {
-  readonly path: string;
-  readonly key: string;
+  /** The name of a property, the index of an element; at the top, what the caller calls it. */
+  readonly key: string | number;
+  readonly above: Place | undefined;
 }
 
-function copyValue(value: unknown, place: Place, ancestors: Set<object>): unknown {
+function pathOf({ key, above }: Place): string {
+  if (above === undefined) return String(key);
+  return pathOf(above) + (typeof key === 'number' ? `[${key}]` : `.${key}`);
+}
+
+function copyValue(value: unknown, place: Place, ancestors: object[]): unknown {
   switch (typeof value) {
     case 'string':
-      return copyString(value, place.path);
+      return copyString(value, place);
     case 'boolean':
       return value;
     case 'number':
       if (!Number.isFinite(value))
-        throw refused(place.path, `is ${value}, which JSON cannot hold: use null or a string`);
+        throw refused(place, `is ${value}, which JSON cannot hold: use null or a string`);
       return value === 0 ? 0 : value; // JSON knows no -0
     case 'object':
       return value === null ? null : copyObject(value, place, ancestors);
     case 'bigint':
-      throw refused(place.path, `is a BigInt (${value}n), which JSON cannot hold: use a string`);
+      throw refused(place, `is a BigInt (${value}n), which JSON cannot hold: use a string`);
     default:
-      throw refused(
-        place.path,
-        `is ${kindOf(value)}, which JSON cannot hold: leave it out or use null`,
-      );
+      throw refused(place, `is ${kindOf(value)}, which JSON cannot hold: leave it out or use null`);
   }
 }
 
-function copyString(value: string, path: string): string {
-  if (value.includes('\0'))
-    throw refused(path, 'contains NUL (U+0000), which PostgreSQL cannot store: remove it');
-  if (!value.isWellFormed()) {
-    throw refused(
-      path,
-      'contains a lone surrogate (half of a character, e.g. a cut emoji): mend it with toWellFormed()',
-    );
-  }
+function copyString(value: string, place: Place): string {
+  const problem = textProblem(value);
+  if (problem !== undefined) throw refused(place, problem);
   return value;
 }
 
-function copyObject(value: object, place: Place, ancestors: Set<object>): unknown {
-  if (ancestors.has(value))
-    throw refused(place.path, 'refers back to an object that contains it: break the circle');
-  if (ancestors.size >= MAX_DEPTH)
-    throw refused(place.path, `is nested deeper than ${MAX_DEPTH} levels: flatten it`);
+function textProblem(value: string): string | undefined {
+  if (value.includes('\0'))
+    return 'contains NUL (U+0000), which PostgreSQL cannot store: remove it';
+  if (!value.isWellFormed()) {
+    return 'contains a lone surrogate (half of a character, e.g. a cut emoji): mend it with toWellFormed()';
+  }
+  return undefined;
+}
 
-  ancestors.add(value);
+function copyObject(value: object, place: Place, ancestors: object[]): unknown {
+  if (ancestors.includes(value))
+    throw refused(place, 'refers back to an object that contains it: break the circle');
+  if (ancestors.length >= MAX_DEPTH)
+    throw refused(place, `is nested deeper than ${MAX_DEPTH} levels: flatten it`);
+
+  ancestors.push(value);
   try {
     return copyByKind(value, place, ancestors);
   } catch (error) {
     if (error instanceof OutboxError) throw error;
     // A getter, a toJSON or a proxy of the caller's.
-    throw refused(place.path, `could not be read: ${errorText(error)}`, { cause: error });
+    throw refused(place, `could not be read: ${errorText(error)}`, { cause: error });
   } finally {
-    ancestors.delete(value);
+    ancestors.pop();
   }
 }
 
-function copyByKind(value: object, place: Place, ancestors: Set<object>): unknown {
-  if (Array.isArray(value)) return copyArray(value, place.path, ancestors);
+function copyByKind(value: object, place: Place, ancestors: object[]): unknown {
+  if (Array.isArray(value)) return copyArray(value, place, ancestors);
   const tag = tagOf(value);
   // A Buffer has a toJSON too, but bytes turned into a list of numbers are never what was meant.
   if (ArrayBuffer.isView(value))
-    throw refused(place.path, `is binary data (${tag}): use a base64 string`);
+    throw refused(place, `is binary data (${tag}): use a base64 string`);
   // By its tag and not by `instanceof`: one from another realm (a VM context) would become null.
   if (tag === 'Date' && Number.isNaN(Number(value)))
-    throw refused(place.path, 'is an invalid Date: use null');
+    throw refused(place, 'is an invalid Date: use null');
   if ('toJSON' in value && typeof value.toJSON === 'function')
-    return copyJson(value.toJSON(place.key), value, place, ancestors);
+    return copyJson(
+      value.toJSON(place.above === undefined ? '' : String(place.key)),
+      value,
+      place,
+      ancestors,
+    );
   if (tag !== 'Object') {
     throw refused(
-      place.path,
+      place,
       `is ${withArticle(tag)}, which JSON would store as {}: convert it to an object or array`,
     );
   }
-  return copyProperties(value, place.path, ancestors);
+  return copyProperties(value, place, ancestors);
 }
 
 /** What a `toJSON` gave. Often the object itself or a copy of it, with the same `toJSON`: that is not asked again. */
-function copyJson(json: unknown, source: object, place: Place, ancestors: Set<object>): unknown {
+function copyJson(json: unknown, source: object, place: Place, ancestors: object[]): unknown {
   const isAnswered =
     json === source ||
     (typeof json === 'object' &&
       json !== null &&
       (json as { toJSON?: unknown }).toJSON === (source as { toJSON?: unknown }).toJSON);
-  if (isAnswered) return copyProperties(json, place.path, ancestors);
+  if (isAnswered) return copyProperties(json, place, ancestors);
   return copyValue(json, place, ancestors);
 }
 
-function copyArray(value: readonly unknown[], path: string, ancestors: Set<object>): unknown[] {
+function copyArray(value: readonly unknown[], place: Place, ancestors: object[]): unknown[] {
   // Array.from visits holes as well; JSON would turn them into null without a word.
   return Array.from(value, (item, index) =>
-    copyValue(item, { path: `${path}[${index}]`, key: String(index) }, ancestors),
+    copyValue(item, { key: index, above: place }, ancestors),
   );
 }
 
-function copyProperties(value: object, path: string, ancestors: Set<object>): object {
-  const symbol = Object.getOwnPropertySymbols(value).find((key) =>
-    Object.prototype.propertyIsEnumerable.call(value, key),
-  );
-  if (symbol !== undefined) {
-    throw refused(path, `has a symbol key (${String(symbol)}), which JSON drops: use a string key`);
+function copyProperties(value: object, place: Place, ancestors: object[]): object {
+  for (const symbol of Object.getOwnPropertySymbols(value)) {
+    if (Object.prototype.propertyIsEnumerable.call(value, symbol))
+      throw refused(
+        place,
+        `has a symbol key (${String(symbol)}), which JSON drops: use a string key`,
+      );
   }
 
-  const copy = {};
+  const copy: Record<string, unknown> = {};
   for (const [key, item] of Object.entries(value)) {
-    copyString(key, `a key of ${path}`);
+    const problem = textProblem(key);
+    if (problem !== undefined) throw refusedAt(`a key of ${pathOf(place)}`, problem);
     const isToJson = key === 'toJSON' && typeof item === 'function';
     if (item === undefined || isToJson) continue;
-    // Not `copy[key] = …`: assigning to `__proto__` would change the copy's prototype instead of adding a key.
-    Object.defineProperty(copy, key, {
-      value: copyValue(item, { path: `${path}.${key}`, key }, ancestors),
-      enumerable: true,
-      writable: true,
-      configurable: true,
-    });
+    const stored = copyValue(item, { key, above: place }, ancestors);
+    // Assigning to `__proto__` would change the copy's prototype instead of adding a key.
+    if (key === '__proto__') Object.defineProperty(copy, key, { ...OWN, value: stored });
+    else copy[key] = stored;
   }
   return copy;
 }
 
-function refused(path: string, problem: string, options?: ErrorOptions): OutboxError {
+const OWN = { enumerable: true, writable: true, configurable: true };
+
+function refused(place: Place, problem: string, options?: ErrorOptions): OutboxError {
+  return refusedAt(pathOf(place), problem, options);
+}
+
+function refusedAt(path: string, problem: string, options?: ErrorOptions): OutboxError {
   const shown = path.length > MAX_SHOWN_PATH ? `${path.slice(0, MAX_SHOWN_PATH)}…` : path;
   return invalid(`${shown} ${problem}`, options);
 }

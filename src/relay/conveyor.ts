@@ -78,7 +78,7 @@ export class Conveyor {
   stop(): void {
     this.stopping = true;
     this.mayBeDue = false;
-    for (const event of this.waiting.splice(0)) this.start(event);
+    for (const event of this.waiting.splice(0)) void this.work(event);
     this.move();
   }
 
@@ -118,7 +118,7 @@ export class Conveyor {
 
   private fillPlaces(): void {
     for (const event of this.waiting.splice(0, this.settings.concurrency - this.running))
-      this.start(event);
+      void this.work(event);
   }
 
   /** Claims only when a place is free: what would have to wait here is better off with another process. */
@@ -187,15 +187,17 @@ export class Conveyor {
     }, waitMs).unref();
   }
 
-  private start(event: ClaimedEvent): void {
+  /** Takes a place: handles this event, then whatever waits. Frees it when nothing does. */
+  private async work(event: ClaimedEvent): Promise<void> {
     this.running++;
-    void this.ends.handle(event).then((settlement) => {
-      this.running--;
-      if (settlement !== undefined && !this.abandoned) this.finished.push({ event, settlement });
-      const waiting = this.waiting.shift();
-      if (waiting !== undefined) this.start(waiting);
+    for (let next: ClaimedEvent | undefined = event; next !== undefined;) {
+      const settlement = await this.ends.handle(next);
+      if (settlement !== undefined && !this.abandoned)
+        this.finished.push({ event: next, settlement });
       this.moveSoon();
-    });
+      next = this.waiting.shift();
+    }
+    this.running--;
   }
 
   /** In the next turn of the event loop, so that listeners that finish together are settled together. */

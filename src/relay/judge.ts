@@ -19,6 +19,10 @@ export function judge(
   outcome: Exclude<DeliveryOutcome, { kind: 'cancelled' }>,
   context: JudgeContext,
 ): Settlement {
+  // Every listener has succeeded: nothing is left to decide.
+  if (outcome.kind === 'answered' && outcome.failures.length === 0)
+    return { id: event.id, leaseToken: event.leaseToken, outcome: 'completed' };
+
   const entity = entityOf(event);
   const { settings, now, random } = context;
   if (outcome.kind === 'unheard') {
@@ -33,22 +37,19 @@ export function judge(
   }
 
   entity.acknowledge(outcome.succeeded);
-  if (outcome.failures.length === 0) entity.markAsCompleted(now);
-  else {
-    // A share for each, so that a long reason does not hide the names of the other listeners.
-    const share = Math.max(20, Math.floor(MAX_ERROR_TEXT / outcome.failures.length) - 2);
-    const reasons = outcome.failures.map(({ listener, error }) =>
-      errorText(`${listener}: ${errorText(error)}`, share),
-    );
-    // What can be retried never dies: as long as one failure may mend, the event is tried again.
-    const retryable = outcome.failures.some(({ error }) => !isNonRetryable(error));
-    entity.markAsFailed(errorText(reasons.join('; ')), {
-      policy: settings.retry,
-      retryable,
-      now,
-      random,
-    });
-  }
+  // A share for each, so that a long reason does not hide the names of the other listeners.
+  const share = Math.max(20, Math.floor(MAX_ERROR_TEXT / outcome.failures.length) - 2);
+  const reasons = outcome.failures.map(({ listener, error }) =>
+    errorText(`${listener}: ${errorText(error)}`, share),
+  );
+  // What can be retried never dies: as long as one failure may mend, the event is tried again.
+  const retryable = outcome.failures.some(({ error }) => !isNonRetryable(error));
+  entity.markAsFailed(errorText(reasons.join('; ')), {
+    policy: settings.retry,
+    retryable,
+    now,
+    random,
+  });
   return settlementOf(event, entity);
 }
 
@@ -85,7 +86,6 @@ function entityOf(event: ClaimedEvent): OutboxEvent {
 
 function settlementOf({ id, leaseToken }: ClaimedEvent, entity: OutboxEvent): Settlement {
   const lease = { id, leaseToken };
-  if (entity.getStatus() === 'COMPLETED') return { ...lease, outcome: 'completed' };
   const failure = {
     retryCount: entity.getRetryCount(),
     lastError: entity.getLastError() ?? '',

@@ -17,11 +17,20 @@ const LAST_SETTLE_MS = 2_000;
 const LOOK_AGAIN_MS = 1_000;
 
 /** A claimed event that this process is responsible for. */
-interface Handling extends Held {
-  /** By the process's own steady clock: what has passed since the claim. */
-  readonly since: number;
-  lost: boolean;
+class Handling implements Held {
+  lost = false;
   delivery: RunningDelivery | undefined;
+
+  /** @param claimedAt by the process's own steady clock */
+  constructor(
+    readonly lease: ClaimedEvent,
+    readonly claimedAt: number,
+  ) {}
+
+  onLost(): void {
+    this.lost = true;
+    this.delivery?.cancel(new Error('the lease was lost to another process'));
+  }
 }
 
 /**
@@ -30,7 +39,7 @@ interface Handling extends Held {
 export class Relay implements ConveyorEnds {
   private readonly leases: LeaseKeeper;
   private readonly outage: Outage;
-  private readonly handlings = new Map<ClaimedEvent, Handling>();
+  private handlings = new Map<ClaimedEvent, Handling>();
   private readonly conveyors = new Set<Conveyor>();
   /** Under way by hand: a stop waits for their claims too. */
   private readonly passes = new Set<Promise<number>>();
@@ -99,7 +108,7 @@ export class Relay implements ConveyorEnds {
 
   private async claimAndMove(limit: number): Promise<number> {
     const claimed = await this.store.claim(this.claimRequest(limit));
-    for (const event of claimed) this.hold(event);
+    this.hold(claimed);
     const conveyor = this.openConveyor();
     conveyor.take(claimed);
     await conveyor.idle();
@@ -146,7 +155,7 @@ export class Relay implements ConveyorEnds {
       claim,
     );
     this.outage.over();
-    for (const event of claimed) this.hold(event);
+    this.hold(claimed);
     if (limit > 0 && claimed.length === limit) this.onBacklog();
     else if (!lookedEverywhere) this.onDueIn(LOOK_AGAIN_MS);
     this.report(finished, settled);
@@ -157,7 +166,7 @@ export class Relay implements ConveyorEnds {
     if (this.stopping) return [];
     const request = { ...this.claimRequest(this.settings.batchSize), otherThan };
     const claimed = await this.store.claimOthers(request);
-    for (const event of claimed) this.hold(event);
+    this.hold(claimed);
     return claimed;
   }
 
@@ -172,12 +181,14 @@ export class Relay implements ConveyorEnds {
     const outcome = (await handling.delivery?.outcome) ?? CANCELLED;
 
     this.handlings.delete(event);
+    // Begun anew while it is empty: see LeaseKeeper.
+    if (this.handlings.size === 0) this.handlings = new Map();
     this.leases.letGo(handling);
     if (handling.lost) {
       this.reporter.leaseLost(event);
       return undefined;
     }
-    return this.settlementFor(event, outcome, handling.since);
+    return this.settlementFor(event, outcome, handling.claimedAt);
   }
 
   private settlementFor(event: ClaimedEvent, outcome: DeliveryOutcome, since: number): Settlement {
@@ -191,29 +202,22 @@ export class Relay implements ConveyorEnds {
     return judge(event, outcome, this.judgeContext(now));
   }
 
-  private report(finished: readonly Finished[], settled: ReadonlySet<string>): void {
-    for (const { event, settlement } of finished) {
-      if (!settled.has(event.id)) this.reporter.leaseLost(event);
-      else {
-        this.reporter.settled(event, settlement);
-        if (settlement.outcome === 'retry') this.onDueIn(settlement.delayMs);
-      }
-    }
+  private report(finished: readonly Finished[], held: ReadonlySet<string>): void {
+    const settled = finished.filter(({ event }) => held.has(event.id));
+    this.reporter.settled(settled);
+    for (const { settlement } of settled)
+      if (settlement.outcome === 'retry') this.onDueIn(settlement.delayMs);
+    if (settled.length === finished.length) return;
+    for (const { event } of finished) if (!held.has(event.id)) this.reporter.leaseLost(event);
   }
 
-  private hold(event: ClaimedEvent): void {
-    const handling: Handling = {
-      lease: event,
-      since: performance.now(),
-      lost: false,
-      delivery: undefined,
-      onLost: () => {
-        handling.lost = true;
-        handling.delivery?.cancel(new Error('the lease was lost to another process'));
-      },
-    };
-    this.handlings.set(event, handling);
-    this.leases.hold(handling);
+  private hold(claimed: readonly ClaimedEvent[]): void {
+    const now = performance.now();
+    for (const event of claimed) {
+      const handling = new Handling(event, now);
+      this.handlings.set(event, handling);
+      this.leases.hold(handling, now);
+    }
   }
 
   private claimRequest(limit: number): ClaimRequest {

@@ -20,12 +20,35 @@ export class Reporter {
     private readonly debugEnabled: () => boolean = () => true,
   ) {}
 
-  settled({ id, eventType }: ClaimedEvent, settlement: Settlement): void {
+  settled(settled: readonly { event: ClaimedEvent; settlement: Settlement }[]): void {
+    // Asked once: at full speed, making lines that nobody reads would be a tenth of the work.
+    const debugs = this.debugEnabled();
+    for (const { event, settlement } of settled) {
+      if (settlement.outcome !== 'completed') this.notDelivered(event, settlement);
+      else if (debugs) this.log.debug(`${event.eventType} ${event.id} delivered`);
+    }
+  }
+
+  /** Where a failure came from, for whoever turns on debug: Nest would have logged it, had we not taken it over. */
+  failed({ id, eventType }: ClaimedEvent, failures: readonly ListenerFailure[]): void {
+    if (!this.debugEnabled()) return;
+    for (const { listener, error } of failures) {
+      const stack = typeof error === 'object' && error !== null && 'stack' in error && error.stack;
+      if (typeof stack === 'string') this.log.debug(`${eventType} ${id} ${listener}: ${stack}`);
+    }
+  }
+
+  leaseLost({ id, eventType }: ClaimedEvent): void {
+    this.log.warn(
+      `${eventType} ${id}: the lease was lost to another process, this one's outcome is not stored`,
+    );
+  }
+
+  private notDelivered(
+    { id, eventType }: ClaimedEvent,
+    settlement: Exclude<Settlement, { outcome: 'completed' }>,
+  ): void {
     switch (settlement.outcome) {
-      case 'completed':
-        // Asked first: at full speed, making a line that nobody reads is a tenth of the work.
-        if (this.debugEnabled()) this.log.debug(`${eventType} ${id} delivered`);
-        return;
       case 'retry':
         this.log.warn(
           `${eventType} ${id} failed (attempt ${settlement.retryCount}), again in ${seconds(settlement.delayMs)} s: ${settlement.lastError}`,
@@ -49,21 +72,6 @@ export class Reporter {
       case 'released':
         this.log.debug(`${eventType} ${id} given back, the relay stops`);
     }
-  }
-
-  /** Where a failure came from, for whoever turns on debug: Nest would have logged it, had we not taken it over. */
-  failed({ id, eventType }: ClaimedEvent, failures: readonly ListenerFailure[]): void {
-    if (!this.debugEnabled()) return;
-    for (const { listener, error } of failures) {
-      const stack = typeof error === 'object' && error !== null && 'stack' in error && error.stack;
-      if (typeof stack === 'string') this.log.debug(`${eventType} ${id} ${listener}: ${stack}`);
-    }
-  }
-
-  leaseLost({ id, eventType }: ClaimedEvent): void {
-    this.log.warn(
-      `${eventType} ${id}: the lease was lost to another process, this one's outcome is not stored`,
-    );
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { createContext, runInContext } from 'node:vm';
 import { OutboxError } from '../../src/event/outbox-error.js';
-import { assertNoReservedKeys, serializePayload, toStorable } from '../../src/event/payload.js';
+import { assertNoReservedKeys, assertPayloadSize, toStorable } from '../../src/event/payload.js';
 
 function storable(payload: unknown): unknown {
   return toStorable('payload', payload);
@@ -310,10 +310,34 @@ describe('the keys that the outbox sets', () => {
 describe('the size limit', () => {
   it('is in bytes of JSON, and says so', () => {
     const payload = { a: '한글' }; // {"a":"…"} and two characters of three bytes
-    expect(serializePayload(payload, 14)).toBe('{"a":"한글"}');
-    expect(refusal(() => serializePayload(payload, 13))).toMatch(
+    expect(() => assertPayloadSize(payload, 14)).not.toThrow();
+    expect(refusal(() => assertPayloadSize(payload, 13))).toMatch(
       /^payload is 14 bytes of JSON, more than the 13 allowed \(option maxPayloadBytes\)/,
     );
+  });
+
+  it('is exact for every payload, however its bytes are come by', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue()), (value) => {
+        const stored = toStorable(
+          'payload',
+          JSON.parse(JSON.stringify(value).replaceAll('\\u0000', '')),
+        );
+        const bytes = Buffer.byteLength(JSON.stringify(stored));
+        expect(() => assertPayloadSize(stored, bytes)).not.toThrow();
+        expect(refusal(() => assertPayloadSize(stored, bytes - 1))).toContain(`${bytes} bytes`);
+      }),
+    );
+  });
+
+  it.each([
+    ['control characters', { ['\u001f'.repeat(9)]: '\u001f'.repeat(50) }],
+    ['long numbers', { a: Array.from({ length: 50 }, () => -2.2250738585072014e-308) }],
+    ['nothing but brackets', { a: [[[[[[{}], []], {}]]]], b: [] }],
+  ])('is exact for %s', (_, payload) => {
+    const bytes = Buffer.byteLength(JSON.stringify(payload));
+    expect(() => assertPayloadSize(payload, bytes)).not.toThrow();
+    expect(refusal(() => assertPayloadSize(payload, bytes - 1))).toContain(`${bytes} bytes`);
   });
 });
 

@@ -92,8 +92,8 @@ export class PostgresOutboxStore extends OutboxStore {
       `SELECT ${CLAIMED_COLUMNS}, lost
        FROM ${this.names.qualified('settle_and_claim')}($1, $2, $3, $4, $5, $6, to_timestamp($7::float8 / 1000))`,
       [
-        completed.map(({ id }) => id),
-        completed.map((settlement) => settlement.leaseToken),
+        uuidArray(completed.map(({ id }) => id)),
+        uuidArray(completed.map((settlement) => settlement.leaseToken)),
         fromSettlements(others),
         claim?.limit ?? 0,
         claim?.leaseMs ?? 0,
@@ -251,6 +251,11 @@ interface StatsRow {
   readonly completed_estimate: number | null;
   readonly oldest_due_age_ms: number | null;
   readonly unheard: Record<string, number>;
+}
+
+/** As PostgreSQL writes an array. UUIDs need no escaping, which the driver would look for in each. */
+function uuidArray(ids: readonly string[]): string {
+  return `{${ids.join(',')}}`;
 }
 
 function filterValues({ ids, eventType, failedAfter, failedBefore }: DeadLetterFilter): unknown[] {
