@@ -89,7 +89,10 @@ BEGIN
   ), chosen AS MATERIALIZED (
     SELECT waiting.type, greatest(1, batch_size / count(*) OVER ()) AS share
     FROM waiting
-    WHERE waiting.type IS NOT NULL AND waiting.type <> ALL (other_than)
+    WHERE waiting.type IS NOT NULL
+      AND waiting.type <> ALL (other_than)
+      AND EXISTS (SELECT FROM public.outbox_events AS event
+                  WHERE event.status = 'PENDING' AND event.event_type = waiting.type AND event.scheduled_at <= now())
     ORDER BY random()
     LIMIT batch_size
   )

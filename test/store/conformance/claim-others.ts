@@ -35,6 +35,16 @@ export function describeClaimOthers(subject: Subject): void {
       expect(claimed.toSorted()).toEqual([a[0]!, a[1]!, b[0]!, b[1]!, c!].toSorted());
     });
 
+    it('keeps no share for types that have nothing due', async () => {
+      const a = await subject.enqueueInOrder(6, { eventType: 'a' });
+      const later = Array.from({ length: 20 }, (_, n) => ({
+        eventType: `later ${n}`,
+        delayMs: MINUTE,
+      }));
+      await subject.enqueue(...later);
+      expect(idsOf(await claimOthers(['d'], 6)).toSorted()).toEqual(a.toSorted());
+    });
+
     it('takes no more than it is told when there are more types than that', async () => {
       const types = Array.from({ length: 12 }, (_, n) => ({ eventType: `type ${n}` }));
       await subject.enqueue(...types);
