@@ -25,6 +25,8 @@ const STEPS = [
   { name: 'tests', command: ['npm', 'test', '--silent'] },
   { name: 'consumers', command: [node, 'tools/consumers.mjs'], onlyIf: 'tools/consumers.mjs' },
   { name: 'demo', command: ['npm', 'run', '--silent', 'demo'], onlyIf: 'examples/quote-request' },
+  // How fast it is, nobody can tell in CI; that it runs, everybody should.
+  { name: 'bench', command: ['npm', 'run', '--silent', 'bench:smoke'] },
 ];
 
 const { values } = parseArgs({

@@ -31,6 +31,10 @@ export const WAYS = {
     inTransactions(url, connections, async (client) => {
       await client.query({ ...INSERT, values: [randomUUID(), TYPE, payload()] });
     }),
+  'insert-tx-unnamed': (url: string, connections: number) =>
+    inTransactions(url, connections, async (client) => {
+      await client.query(INSERT.text, [randomUUID(), TYPE, payload()]);
+    }),
   'enqueue-tx': async (url: string, connections: number) => {
     const outbox = await openOutbox(url, connections);
     return inTransactions(url, connections, async (client) => {

@@ -49,8 +49,8 @@ export const OUTBOX_TUNED: Entry = {
   key: 'outbox-tuned',
   label: '**nestjs-outbox-relay**, tuned',
   module: 'contenders/outbox.ts',
-  options: { relay: { batchSize: 1_000, concurrency: 100 } },
-  settings: 'relay: { batchSize: 1000, concurrency: 100 }',
+  options: { relay: { batchSize: 1_000 } },
+  settings: 'relay: { batchSize: 1000 }',
   without: '–',
 };
 

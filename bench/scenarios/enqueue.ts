@@ -18,7 +18,16 @@ interface Row {
 
 const SINGLES: readonly Row[] = [
   { key: 'business-only', label: 'BEGIN, business INSERT, COMMIT: no event', against: undefined },
-  { key: 'insert-tx', label: 'the same with a bare event INSERT', against: undefined },
+  {
+    key: 'insert-tx',
+    label: 'the same with a bare event INSERT, prepared by name',
+    against: undefined,
+  },
+  {
+    key: 'insert-tx-unnamed',
+    label: 'the same with a bare event INSERT, as most write it',
+    against: 'insert-tx',
+  },
   {
     key: 'enqueue-tx',
     label: 'the same with **`outbox.enqueue(…, { tx })`**',
