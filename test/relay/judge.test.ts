@@ -69,6 +69,15 @@ describe('judging a delivery', () => {
     });
   });
 
+  it('names every listener that has failed, however much the first has to say', () => {
+    const long = new Error('no '.repeat(5_000));
+    const { lastError } = judge(claimed(), failedWith(long, long, long), CONTEXT) as {
+      lastError: string;
+    };
+    for (const name of ['Bad.0', 'Bad.1', 'Bad.2']) expect(lastError).toContain(`${name}: no no`);
+    expect(lastError.length).toBeLessThanOrEqual(2_000);
+  });
+
   it('sets it aside at once if no failure can mend, and retries if one can', () => {
     const never = new NonRetryableError('never');
     expect(judge(claimed(), failedWith(never, never), CONTEXT)).toMatchObject({
