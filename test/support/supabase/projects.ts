@@ -1,0 +1,178 @@
+import { describe, expect, it } from '@jest/globals';
+import pg from 'pg';
+import { startCluster, type Cluster } from '../../../tools/postgres-cluster.js';
+import { hasPostgrest, startPostgrest } from '../../../tools/postgrest.js';
+import { opened } from '../leaks.js';
+import { startGateway, type ProjectKeys } from './gateway.js';
+
+/** A Supabase project, real or as good as. */
+export interface Project extends AsyncDisposable {
+  readonly url: string;
+  readonly keys: Pick<ProjectKeys, 'secret' | 'anon'> & Partial<ProjectKeys>;
+  /** As the role that owns what migrations make: `postgres` at Supabase. */
+  readonly databaseUrl: string;
+  readonly pool: pg.Pool;
+  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+    text: string,
+    values?: unknown[],
+  ): Promise<Row[]>;
+}
+
+export interface ProjectKind {
+  readonly name: string;
+  /** Names of the outbox there. Never those of an application's own in a project that is not ours. */
+  readonly table: string;
+  readonly hosted: boolean;
+  open(): Promise<Project>;
+}
+
+// Not SUPABASE_URL and the like: those a developer may have set for an application, and the tests empty the tables
+// they work on.
+const HOSTED = {
+  url: process.env['OUTBOX_TEST_SUPABASE_URL'],
+  secret: process.env['OUTBOX_TEST_SUPABASE_SECRET_KEY'],
+  anon: process.env['OUTBOX_TEST_SUPABASE_ANON_KEY'],
+  databaseUrl: process.env['OUTBOX_TEST_SUPABASE_DATABASE_URL'],
+};
+
+// As Supabase makes them.
+const ROLES = `
+  CREATE ROLE anon NOLOGIN NOINHERIT;
+  CREATE ROLE authenticated NOLOGIN NOINHERIT;
+  CREATE ROLE service_role NOLOGIN NOINHERIT BYPASSRLS;
+  CREATE ROLE authenticator LOGIN NOINHERIT;
+  GRANT anon, authenticated, service_role TO authenticator;
+  ALTER ROLE authenticator SET statement_timeout = '8s';
+  ALTER ROLE authenticator SET lock_timeout = '8s';
+  ALTER ROLE anon SET statement_timeout = '3s';
+  CREATE ROLE migrator LOGIN CREATEROLE CREATEDB BYPASSRLS;`;
+
+const OPEN_SCHEMA = `
+  GRANT USAGE ON SCHEMA public TO anon, authenticated, service_role;
+  GRANT ALL ON SCHEMA public TO migrator;`;
+
+/** What older projects give away of everything that is created in public. */
+const OLD_DEFAULT_PRIVILEGES = `
+  ALTER DEFAULT PRIVILEGES FOR ROLE migrator GRANT ALL ON TABLES TO anon, authenticated, service_role;
+  ALTER DEFAULT PRIVILEGES FOR ROLE migrator GRANT ALL ON FUNCTIONS TO anon, authenticated, service_role;
+  ALTER DEFAULT PRIVILEGES FOR ROLE migrator GRANT ALL ON SEQUENCES TO anon, authenticated, service_role;`;
+
+let cluster: Promise<Cluster> | undefined;
+let projectsOpen = 0;
+
+const LOCAL_KINDS: readonly ProjectKind[] = [
+  // As few rows as PostgREST can be told: what answers rows, and not one value, is cut.
+  local('a project that grants nothing by itself, with max-rows 5', 'app_new', '', 5),
+  local('an older project, which grants everything', 'app_old', OLD_DEFAULT_PRIVILEGES, 1_000),
+];
+
+function kinds(): readonly ProjectKind[] {
+  const { url, secret, anon, databaseUrl } = HOSTED;
+  if (url !== undefined) {
+    if (secret === undefined || anon === undefined || databaseUrl === undefined) {
+      throw new Error(
+        'With OUTBOX_TEST_SUPABASE_URL, set OUTBOX_TEST_SUPABASE_SECRET_KEY, _ANON_KEY and _DATABASE_URL too.',
+      );
+    }
+    return [hosted(url, { secret, anon }, databaseUrl)];
+  }
+  return hasPostgrest() ? LOCAL_KINDS : [];
+}
+
+/** Describes the same for every kind of project. Without any, it says so, and fails in CI. */
+export function describeOnSupabase(what: string, body: (kind: ProjectKind) => void): void {
+  const all = kinds();
+  if (all.length === 0) {
+    describe(what, () => {
+      it('DID NOT RUN: there is no PostgREST for this platform (only for linux-x64)', () => {
+        console.error(`${what}: NOT TESTED. There is no PostgREST in test/postgrest/node_modules.`);
+        expect(process.env['CI']).toBeFalsy();
+      });
+    });
+    return;
+  }
+  describe.each(all)(`${what}: $name`, (kind) => body(kind));
+}
+
+function local(name: string, database: string, privileges: string, maxRows: number): ProjectKind {
+  return {
+    name,
+    table: 'outbox_events',
+    hosted: false,
+    async open() {
+      projectsOpen++;
+      cluster ??= startCluster({ major: 18 }).then(async (started) => {
+        await run(started.connectionString(), ROLES);
+        return started;
+      });
+      const { connectionString } = await cluster;
+      const as = (role: string): string =>
+        connectionString(database).replace('postgres@', `${role}@`);
+      await run(connectionString(), `CREATE DATABASE ${database} OWNER migrator`);
+      await run(connectionString(database), `${OPEN_SCHEMA} ${privileges}`);
+      const postgrest = await startPostgrest({ databaseUrl: as('authenticator'), maxRows });
+      const gateway = await startGateway(postgrest.url, postgrest.jwtSecret);
+      return project(gateway.url, gateway.keys, as('migrator'), async () => {
+        await gateway.close();
+        await postgrest.stop();
+        await run(connectionString(), `DROP DATABASE ${database} WITH (FORCE)`);
+        if (--projectsOpen > 0) return;
+        await (await cluster)?.remove();
+        cluster = undefined;
+      });
+    },
+  };
+}
+
+function hosted(url: string, keys: Project['keys'], databaseUrl: string): ProjectKind {
+  return {
+    name: 'a hosted project',
+    table: 'outbox_selftest_events',
+    hosted: true,
+    open: async () => project(url, keys, databaseUrl, async () => {}),
+  };
+}
+
+function project(
+  url: string,
+  keys: Project['keys'],
+  databaseUrl: string,
+  end: () => Promise<void>,
+): Project {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 });
+  pool.on('error', () => {}); // the database is dropped under it
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    closing ??= (async () => {
+      closed();
+      await pool.end();
+      await end();
+    })();
+    await closing;
+  };
+  const closed = opened({
+    scope: 'file',
+    describe: () => `a Supabase project at ${url}`,
+    end: close,
+  });
+  return {
+    url,
+    keys,
+    databaseUrl,
+    pool,
+    async query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]) {
+      return (await pool.query<Row>(text, values)).rows;
+    },
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function run(connectionString: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
