@@ -45,7 +45,8 @@ const ROLES = `
   ALTER ROLE authenticator SET statement_timeout = '8s';
   ALTER ROLE authenticator SET lock_timeout = '8s';
   ALTER ROLE anon SET statement_timeout = '3s';
-  CREATE ROLE migrator LOGIN CREATEROLE CREATEDB BYPASSRLS;`;
+  CREATE ROLE migrator LOGIN CREATEROLE CREATEDB BYPASSRLS;
+  GRANT anon, authenticated, service_role TO migrator;`;
 
 const OPEN_SCHEMA = `
   GRANT USAGE ON SCHEMA public TO anon, authenticated, service_role;
