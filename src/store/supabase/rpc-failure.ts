@@ -1,6 +1,8 @@
 import type { SupabaseErrorLike } from './supabase-client.js';
 
 const LONGEST_SHOWN = 300;
+const IS_THE_URL_RIGHT =
+  "is the URL that of the project's API, e.g. https://<project>.supabase.co?";
 
 /**
  * What a failed call has left behind.
@@ -29,10 +31,11 @@ export class SupabaseCallError extends Error {
 /** A call that supabase-js answered with an error, which it does not throw. */
 export function failedCall(
   name: string,
-  { message = '', code = '', hint }: SupabaseErrorLike,
+  { message = '', code = '', hint, details }: SupabaseErrorLike,
   status: number,
 ): SupabaseCallError {
-  const said = status === 0 ? `no answer: ${readable(message)}` : readable(message);
+  const said =
+    status === 0 ? `no answer: ${readable(message)}${causeIn(details)}` : readable(message);
   const codes = [status !== 0 && `status ${status}`, code].filter(Boolean).join(', ');
   const advice = adviceOn(name, status, code) ?? hint ?? '';
   const parts = [codes && `(${codes})`, advice && `– ${advice}`].filter(Boolean);
@@ -47,8 +50,7 @@ export function failedCall(
 /** A call that "succeeded" with something else than its answer: a wrong host, a proxy, an empty 404. */
 export function strangeAnswer(name: string, status: number, wanted: string): SupabaseCallError {
   return new SupabaseCallError(
-    `Supabase, ${name}: the answer (status ${status}) is not ${wanted} – is the URL that of the project's API, ` +
-      'e.g. https://<project>.supabase.co?',
+    `Supabase, ${name}: the answer (status ${status}) is not ${wanted} – ${IS_THE_URL_RIGHT}`,
     status,
     '',
     'refused',
@@ -79,7 +81,14 @@ function adviceOn(name: string, status: number, code: string): string | undefine
   if (status === 401 || status === 403)
     return "the key was refused: serviceRoleKey must be this project's secret key (sb_secret_…, or service_role)";
   if (status === 0) return 'is the URL right, and does the project run?';
+  if (status < 400) return IS_THE_URL_RIGHT;
   return undefined;
+}
+
+/** `fetch failed` says nothing; what it was caused by does (refused, unexpected redirect, no such host). */
+function causeIn(details: string | null | undefined): string {
+  const [, cause = ''] = /^Caused by: (?:Error: )?(.*)$/m.exec(details ?? '') ?? [];
+  return cause === '' ? '' : `, ${readable(cause)}`;
 }
 
 /** What a gateway in between says is a page of HTML, and of no use in a log. */

@@ -20,9 +20,10 @@ export interface SupabaseAnswer {
   readonly status: number;
 }
 
-/** `details` is left out on purpose: those of a violated constraint carry the whole row. */
 export interface SupabaseErrorLike {
   readonly message?: string;
+  /** Those of a violated constraint carry the whole row: never shown, but where there was no answer at all. */
+  readonly details?: string | null;
   readonly code?: string;
   readonly hint?: string | null;
 }
