@@ -216,6 +216,15 @@ AS $outbox$
   FROM public.outbox_migrations AS migration;
 $outbox$;
 
+-- Wakes relays that listen on PostgreSQL, for a process that has no connection to it. Called after the event is stored.
+CREATE OR REPLACE FUNCTION public.outbox_announce_as_json(channel text)
+RETURNS jsonb
+LANGUAGE sql
+SET search_path = ''
+AS $outbox$
+  SELECT jsonb_build_object('announced', pg_notify(channel, '') IS NOT NULL);
+$outbox$;
+
 -- Closed by default, as the rest of the outbox is.
 DO $outbox$
 DECLARE
@@ -232,7 +241,8 @@ BEGIN
     'public.outbox_dead_letters_as_json(uuid[], text, timestamptz, timestamptz, timestamptz, uuid, integer)',
     'public.outbox_count_dead_letters_as_json(uuid[], text, timestamptz, timestamptz)',
     'public.outbox_find_as_json(uuid)',
-    'public.outbox_version_as_json()']::regprocedure[]
+    'public.outbox_version_as_json()',
+    'public.outbox_announce_as_json(text)']::regprocedure[]
   LOOP
     FOREACH stranger IN ARRAY ARRAY['public', 'anon', 'authenticated'] LOOP
       CONTINUE WHEN stranger <> 'public' AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = stranger);

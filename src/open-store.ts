@@ -21,8 +21,10 @@ import {
   type SqlNames,
 } from './store/postgres/sql-names.js';
 import { isTransactionPooler } from './store/postgres/transaction-pooler.js';
+import { RpcAnnouncer } from './store/supabase/rpc-announcer.js';
 import { openClient, type SupabaseClientLike } from './store/supabase/supabase-client.js';
 import { SupabaseOutboxStore } from './store/supabase/supabase-outbox-store.js';
+import { SupabaseRpc } from './store/supabase/supabase-rpc.js';
 
 /** The store of the options, and what belongs to it. */
 export interface OpenedStore {
@@ -72,16 +74,19 @@ function openSupabase(
     options.bossConnectionString === undefined
       ? undefined
       : ownPool(options.bossConnectionString, log);
-  const wakeChannel = side && wakeChannelOf(side.pool, side.clientConfig, names, log);
-
   let opening: Promise<SupabaseClientLike> | undefined;
   const client = async (): Promise<SupabaseClientLike> => {
     if ('schema' in supabase) return supabase;
     opening ??= openClient(supabase);
     return opening;
   };
-  const store = new SupabaseOutboxStore(client, names, async () => {
-    await wakeChannel?.close();
+  const rpc = new SupabaseRpc(client, names);
+  const wakeChannel =
+    side === undefined
+      ? new RpcAnnouncer(rpc, names)
+      : wakeChannelOf(side.pool, side.clientConfig, names, log);
+  const store = new SupabaseOutboxStore(rpc, names, async () => {
+    await wakeChannel.close();
     await side?.close();
   });
   const prepare = async (): Promise<void> => {

@@ -108,7 +108,7 @@ function listenerConfig(config: pg.ClientConfig): pg.ClientConfig {
 }
 
 /** Channels belong to the database and not to a schema, and their names are cut at 63 bytes. */
-function channelOf({ schema, table }: SqlNames): string {
+export function channelOf({ schema, table }: SqlNames): string {
   const name = `${schema}.${table}`;
   if (name.length <= 63) return name;
   return `outbox.${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;

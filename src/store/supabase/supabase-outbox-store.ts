@@ -34,8 +34,7 @@ import {
   type StoredJson,
 } from './event-json.js';
 import { SupabaseCallError } from './rpc-failure.js';
-import type { SupabaseClientLike } from './supabase-client.js';
-import { isLostAnswer, SupabaseRpc, type RpcPatience } from './supabase-rpc.js';
+import { isLostAnswer, type SupabaseRpc } from './supabase-rpc.js';
 
 /** Done twice is as good as done once, so it is tried again also when an answer was lost. */
 const REPEATABLE = true;
@@ -52,18 +51,15 @@ const ONCE = false;
  * docs/supabase.md.
  */
 export class SupabaseOutboxStore extends OutboxStore {
-  private readonly rpc: SupabaseRpc;
   private readonly lowWater = new LowWater();
 
   /** @param onClose ends what was opened beside the store */
   constructor(
-    client: () => Promise<SupabaseClientLike>,
+    private readonly rpc: SupabaseRpc,
     private readonly names: SqlNames,
     private readonly onClose: () => Promise<void> = async () => {},
-    patience?: RpcPatience,
   ) {
     super();
-    this.rpc = new SupabaseRpc(client, names, patience);
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {

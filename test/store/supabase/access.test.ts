@@ -3,6 +3,7 @@ import { createClient, type SupabaseClient } from '@supabase/supabase-js';
 import { migrate } from '../../../src/schema/migrate.js';
 import { sqlNames, type SqlNames } from '../../../src/store/postgres/sql-names.js';
 import { SupabaseOutboxStore } from '../../../src/store/supabase/supabase-outbox-store.js';
+import { SupabaseRpc } from '../../../src/store/supabase/supabase-rpc.js';
 import { describeOnSupabase, type Project } from '../../support/supabase/projects.js';
 
 const STRANGERS = ['anon', 'authenticated'] as const;
@@ -15,9 +16,12 @@ describeOnSupabase('who may do what at Supabase', (kind) => {
     names = sqlNames('public', kind.table);
     await migrate(project.pool, names);
     await project.query(businessTable(names));
-    await new SupabaseOutboxStore(async () => clientOf('secret'), names).check();
+    const rpc = new SupabaseRpc(async () => clientOf('secret'), names);
+    await new SupabaseOutboxStore(rpc, names).check();
   });
-  beforeEach(() => project.query(`TRUNCATE ${names.events}, selftest_quotes`));
+  beforeEach(async () => {
+    await project.query(`TRUNCATE ${names.events}, selftest_quotes`);
+  });
   afterAll(async () => {
     await project.query(`DROP TABLE selftest_quotes; DROP FUNCTION selftest_create_quote(text)`);
     await project[Symbol.asyncDispose]();

@@ -8,6 +8,7 @@ import type { OutboxStore, Settlement } from '../../../src/store/outbox-store.js
 import { sqlNames } from '../../../src/store/postgres/sql-names.js';
 import { openClient } from '../../../src/store/supabase/supabase-client.js';
 import { SupabaseOutboxStore } from '../../../src/store/supabase/supabase-outbox-store.js';
+import { SupabaseRpc } from '../../../src/store/supabase/supabase-rpc.js';
 import { newEvent, retry } from '../conformance/subject.js';
 
 type Answer = (response: ServerResponse) => void;
@@ -36,8 +37,9 @@ beforeAll(async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const names = sqlNames();
   const client = openClient({ url, serviceRoleKey: 'sb_secret_x' });
-  store = new SupabaseOutboxStore(() => client, sqlNames(), undefined, PATIENCE);
+  store = new SupabaseOutboxStore(new SupabaseRpc(() => client, names, PATIENCE), names);
 });
 beforeEach(() => {
   asked.length = 0;

@@ -2,6 +2,7 @@ import { migrate } from '../../../src/schema/migrate.js';
 import { sqlNames } from '../../../src/store/postgres/sql-names.js';
 import { openClient } from '../../../src/store/supabase/supabase-client.js';
 import { SupabaseOutboxStore } from '../../../src/store/supabase/supabase-outbox-store.js';
+import { SupabaseRpc } from '../../../src/store/supabase/supabase-rpc.js';
 import { describeOnSupabase, type ProjectKind } from '../../support/supabase/projects.js';
 import { describeStore, type StoreUnderTest } from '../conformance.js';
 import { sqlSide } from '../postgres/open-postgres.js';
@@ -14,7 +15,7 @@ async function openSupabase(kind: ProjectKind): Promise<StoreUnderTest> {
   await migrate(project.pool, names);
   const { url, keys } = project;
   const client = openClient({ url, serviceRoleKey: keys.secret });
-  const store = new SupabaseOutboxStore(() => client, names);
+  const store = new SupabaseOutboxStore(new SupabaseRpc(() => client, names), names);
   // Also waits until the Data API knows of the migration.
   await store.check();
   return {
