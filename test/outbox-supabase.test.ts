@@ -117,6 +117,60 @@ describeOnSupabase('an application on Supabase', (kind) => {
     expect(await app.event(id)).toMatchObject({ status: 'COMPLETED' });
   });
 
+  describe('an answer that gets lost on its way back', () => {
+    let lost: string[] = [];
+    /** The project does what it is asked, and the answer to the first call of that function never arrives. */
+    const startLosing = (verb: string): Promise<OutboxApp> => {
+      lost = [`/rpc/${names.prefix}_${verb}`];
+      const losing: typeof fetch = async (input, init) => {
+        const answer = await fetch(input, init);
+        if (!String(input).endsWith(lost[0] ?? ' ')) return answer;
+        lost = [];
+        await answer.arrayBuffer();
+        throw new TypeError('fetch failed');
+      };
+      return start({
+        supabase: createClient(project.url, project.keys.secret, { global: { fetch: losing } }),
+      });
+    };
+
+    it('of an enqueue: it is stored once, and not called a duplicate', async () => {
+      await using app = await startLosing('enqueue');
+      const enqueued = await app.outbox.enqueue('quote.created', { n: 1 });
+      expect(enqueued).toEqual({ id: expect.any(String), stored: true });
+      expect(lost).toEqual([]);
+      expect(await app.outbox.processPending()).toBe(1);
+      expect(app.module.get(Notifier).attempts).toEqual([1]);
+    });
+
+    it('of a settlement: the listener is not called again', async () => {
+      await using app = await startLosing('settle_and_claim_as_json');
+      await app.outbox.enqueue('quote.created', { n: 1 });
+      await app.outbox.processPending();
+      expect(lost).toEqual([]);
+      expect(await app.outbox.stats()).toMatchObject({ due: 0, processing: 0 });
+      expect(app.module.get(Notifier).attempts).toEqual([1]);
+      expect(app.log.messages('error')).toEqual([]);
+    });
+
+    it('of a claim: it is an error, and the reaper gives the event back with an attempt more', async () => {
+      await using app = await startLosing('claim_as_json');
+      const { id } = await app.outbox.enqueue('quote.created', { n: 1 });
+      await expect(app.outbox.processPending()).rejects.toThrow(
+        'no answer: TypeError: fetch failed',
+      );
+      expect(lost).toEqual([]);
+      expect(await app.event(id)).toMatchObject({ status: 'PROCESSING' });
+      await project.query(`UPDATE ${names.events} SET leased_until = now()`);
+      expect(await app.outbox.reap()).toBe(1);
+      await until(async () => (await app.outbox.processPending()) === 1, {
+        what: 'it is due again',
+      });
+      expect(await app.event(id)).toMatchObject({ status: 'COMPLETED' });
+      expect(app.module.get(Notifier).attempts).toEqual([2]);
+    });
+  });
+
   it('refuses tx, with what to do instead, and emits nothing', async () => {
     await using app = await start({});
     const tx = { query: async () => ({ rows: [{ intact: 1 }] }) };
