@@ -124,7 +124,7 @@ describeOnSupabase('an application on Supabase', (kind) => {
       lost = [`/rpc/${names.prefix}_${verb}`];
       const losing: typeof fetch = async (input, init) => {
         const answer = await fetch(input, init);
-        if (!String(input).endsWith(lost[0] ?? ' ')) return answer;
+        if (!answer.url.endsWith(lost[0] ?? ' ')) return answer;
         lost = [];
         await answer.arrayBuffer();
         throw new TypeError('fetch failed');

@@ -55,13 +55,14 @@ export async function startSupabaseCluster(): Promise<Cluster> {
 }
 
 export async function openLocalProject(
-  { connectionString }: Cluster,
+  cluster: Cluster,
   { database, grantsEverything = false, maxRows = 1_000 }: LocalProjectOptions,
 ): Promise<LocalProject> {
-  const as = (role: string): string => connectionString(database).replace('postgres@', `${role}@`);
-  await run(connectionString(), `CREATE DATABASE ${database} OWNER migrator`);
+  const as = (role: string): string =>
+    cluster.connectionString(database).replace('postgres@', `${role}@`);
+  await run(cluster.connectionString(), `CREATE DATABASE ${database} OWNER migrator`);
   await run(
-    connectionString(database),
+    cluster.connectionString(database),
     OPEN_SCHEMA + (grantsEverything ? OLD_DEFAULT_PRIVILEGES : ''),
   );
   const postgrest = await startPostgrest({ databaseUrl: as('authenticator'), maxRows });
@@ -73,7 +74,7 @@ export async function openLocalProject(
     async remove() {
       await gateway.close();
       await postgrest.stop();
-      await run(connectionString(), `DROP DATABASE ${database} WITH (FORCE)`);
+      await run(cluster.connectionString(), `DROP DATABASE ${database} WITH (FORCE)`);
     },
   };
 }

@@ -1,13 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { hasPostgrest } from '../../tools/postgrest.js';
 import { startChild } from '../support/child.js';
+import { didNotRun } from '../support/supabase/projects.js';
 
 describe('examples/supabase', () => {
   if (!hasPostgrest()) {
-    it('DID NOT RUN: there is no PostgREST for this platform (only for linux-x64)', () => {
-      console.error('examples/supabase: NOT TESTED. There is no PostgREST in test/postgrest.');
-      expect(process.env['CI']).toBeFalsy();
-    });
+    didNotRun('examples/supabase');
     return;
   }
 

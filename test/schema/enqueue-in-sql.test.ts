@@ -136,9 +136,23 @@ describe.each([
       const types = [
         ...Object.getOwnPropertyNames(Object.prototype),
         ...Object.getOwnPropertyNames(Object.prototype).map((name) => `quote.${name}.x`),
-        ...['', ' ', '\t\n', 'error', 'newListener', 'removeListener', 'outbox.dead_letter'],
-        ...['x'.repeat(255), 'x'.repeat(256), '😀'.repeat(255), '😀'.repeat(256)],
-        ...['a', 'errors', 'quote.constructors', '견적.요청', `it's "a"; --`, 'a..b'],
+        '',
+        ' ',
+        '\t\n',
+        'error',
+        'newListener',
+        'removeListener',
+        'outbox.dead_letter',
+        'x'.repeat(255),
+        'x'.repeat(256),
+        '😀'.repeat(255),
+        '😀'.repeat(256),
+        'a',
+        'errors',
+        'quote.constructors',
+        '견적.요청',
+        `it's "a"; --`,
+        'a..b',
       ];
       const stored: string[] = [];
       for (const type of types) {

@@ -78,7 +78,7 @@ export class SupabaseRpc {
 /** What is known of a function before it is called. */
 export interface Expected {
   readonly repeatable: boolean;
-  isAnswer(data: unknown): boolean;
+  readonly isAnswer: (data: unknown) => boolean;
   /** `isAnswer` in words, for "the answer is not …". */
   readonly wanted: string;
 }

@@ -72,15 +72,18 @@ function kinds(): readonly ProjectKind[] {
 export function describeOnSupabase(what: string, body: (kind: ProjectKind) => void): void {
   const all = kinds();
   if (all.length === 0) {
-    describe(what, () => {
-      it('DID NOT RUN: there is no PostgREST for this platform (only for linux-x64)', () => {
-        console.error(`${what}: NOT TESTED. There is no PostgREST in test/postgrest/node_modules.`);
-        expect(process.env['CI']).toBeFalsy();
-      });
-    });
+    describe(what, () => didNotRun(what));
     return;
   }
   describe.each(all)(`${what}: $name`, (kind) => body(kind));
+}
+
+/** In place of tests that need PostgREST: says so, loudly, and fails in CI. */
+export function didNotRun(what: string): void {
+  it('DID NOT RUN: there is no PostgREST for this platform (only for linux-x64)', () => {
+    process.stderr.write(`\n${what}: NOT TESTED. There is no PostgREST below test/postgrest.\n\n`);
+    expect(process.env['CI']).toBeFalsy();
+  });
 }
 
 function local(name: string, options: LocalProjectOptions): ProjectKind {
@@ -92,9 +95,9 @@ function local(name: string, options: LocalProjectOptions): ProjectKind {
       projectsOpen++;
       cluster ??= startSupabaseCluster();
       const opening = cluster;
-      const { url, keys, databaseUrl, remove } = await openLocalProject(await opening, options);
-      return project(url, keys, databaseUrl, async () => {
-        await remove();
+      const localProject = await openLocalProject(await opening, options);
+      return project(localProject.url, localProject.keys, localProject.databaseUrl, async () => {
+        await localProject.remove();
         if (--projectsOpen > 0) return;
         cluster = undefined;
         await (await opening).remove();
