@@ -60,6 +60,14 @@ export {
   type StoredEvent,
 } from './store/outbox-store.js';
 export type { PgClient, PgPool, PgQuery } from './store/postgres/pg-pool.js';
+export type {
+  SupabaseAnswer,
+  SupabaseCall,
+  SupabaseClientLike,
+  SupabaseErrorLike,
+  SupabaseProject,
+  SupabaseSchema,
+} from './store/supabase/supabase-client.js';
 export type { CurrentTransaction, TransactionChoice } from './transaction/chosen-transaction.js';
 export type { OutboxTransaction } from './transaction/outbox-transaction.js';
 export type { DrizzleTransaction } from './transaction/drizzle.js';

@@ -14,7 +14,17 @@ import { openPool } from './store/postgres/open-pool.js';
 import { ended, type PgPool } from './store/postgres/pg-pool.js';
 import { PgWakeChannel } from './store/postgres/pg-wake-channel.js';
 import { PostgresOutboxStore } from './store/postgres/postgres-outbox-store.js';
-import { DEFAULT_SCHEMA, DEFAULT_TABLE, sqlNames } from './store/postgres/sql-names.js';
+import {
+  DEFAULT_SCHEMA,
+  DEFAULT_TABLE,
+  sqlNames,
+  type SqlNames,
+} from './store/postgres/sql-names.js';
+import { isTransactionPooler } from './store/postgres/transaction-pooler.js';
+import { RpcAnnouncer } from './store/supabase/rpc-announcer.js';
+import { openClient, type SupabaseClientLike } from './store/supabase/supabase-client.js';
+import { SupabaseOutboxStore } from './store/supabase/supabase-outbox-store.js';
+import { SupabaseRpc } from './store/supabase/supabase-rpc.js';
 
 /** The store of the options, and what belongs to it. */
 export interface OpenedStore {
@@ -37,21 +47,74 @@ export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
       inbox: undefined,
     };
   }
+  if (options.supabase !== undefined) return openSupabase(options, options.supabase, log);
   const names = sqlNames(options.schema, options.table);
   const { pool, clientConfig, close } = poolOf(options, log);
-  const wakeChannel = clientConfig && new PgWakeChannel(pool, clientConfig, names);
+  const wakeChannel = clientConfig && wakeChannelOf(pool, clientConfig, names, log);
   const store = new PostgresOutboxStore(pool, names, async () => {
     await wakeChannel?.close();
     await close();
   });
   const prepare = async (): Promise<void> => {
     if (!options.migrate) return store.check();
-    const { to, applied } = await migrate(pool, names);
-    if (applied.length > 0)
-      log.log(`migrated ${names.events} to version ${to}: ${applied.join(', ')}`);
+    await migrateLoudly(pool, names, log);
   };
   const inbox = new InboxTable(pool, names);
   return { store, prepare: untilDone(prepare), wakeChannel, inbox };
+}
+
+/** Events go over the Data API; beside it a connection of the relay's, if it has one, for wakes and migrations. */
+function openSupabase(
+  options: ResolvedOptions,
+  supabase: NonNullable<ResolvedOptions['supabase']>,
+  log: Log,
+): OpenedStore {
+  const names = sqlNames(options.schema, options.table);
+  const side =
+    options.bossConnectionString === undefined
+      ? undefined
+      : ownPool(options.bossConnectionString, log);
+  let opening: Promise<SupabaseClientLike> | undefined;
+  const client = async (): Promise<SupabaseClientLike> => {
+    if ('schema' in supabase) return supabase;
+    opening ??= openClient(supabase);
+    return opening;
+  };
+  const rpc = new SupabaseRpc(client, names);
+  const wakeChannel =
+    side === undefined
+      ? new RpcAnnouncer(rpc, names)
+      : wakeChannelOf(side.pool, side.clientConfig, names, log);
+  const store = new SupabaseOutboxStore(rpc, names, async () => {
+    await wakeChannel.close();
+    await side?.close();
+  });
+  const prepare = async (): Promise<void> => {
+    if (options.migrate && side !== undefined) await migrateLoudly(side.pool, names, log);
+    await store.check();
+  };
+  return { store, prepare: untilDone(prepare), wakeChannel, inbox: undefined };
+}
+
+async function migrateLoudly(pool: PgPool, names: SqlNames, log: Log): Promise<void> {
+  const { to, applied } = await migrate(pool, names);
+  if (applied.length > 0)
+    log.log(`migrated ${names.events} to version ${to}: ${applied.join(', ')}`);
+}
+
+function wakeChannelOf(
+  pool: PgPool,
+  clientConfig: ClientConfig,
+  names: SqlNames,
+  log: Log,
+): WakeChannel {
+  if (!isTransactionPooler(clientConfig)) return new PgWakeChannel(pool, clientConfig, names);
+  log.warn(
+    'the connection leads to a transaction-mode pooler (port 6543), where LISTEN does not work: what another process ' +
+      'enqueues is found by the tick, within 15 s. Everything else works. The direct connection, or port 5432 of the ' +
+      'pooler (session mode), has no such delay',
+  );
+  return new PgWakeChannel(pool, undefined, names);
 }
 
 function untilDone(step: () => Promise<void>): () => Promise<void> {
@@ -95,6 +158,10 @@ function poolOf({ pool, connectionString }: ResolvedOptions, log: Log): UsedPool
   if (connectionString === undefined) {
     throw new OutboxError('SETUP', 'no store, pool or connectionString');
   }
+  return ownPool(connectionString, log);
+}
+
+function ownPool(connectionString: string, log: Log): UsedPool & { clientConfig: ClientConfig } {
   const own = openPool(connectionString, (error) => {
     log.debug(`an idle connection broke, the pool goes on: ${errorText(error)}`);
   });

@@ -8,6 +8,8 @@ import type { TickBoss } from './relay/ticks.js';
 import { OutboxStore } from './store/outbox-store.js';
 import type { PgPool } from './store/postgres/pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE } from './store/postgres/sql-names.js';
+import type { SupabaseClientLike, SupabaseProject } from './store/supabase/supabase-client.js';
+import { assertSupabase } from './store/supabase/supabase-option.js';
 import type { CurrentTransaction } from './transaction/chosen-transaction.js';
 
 /** How often an event is tried, and how long it rests in between. */
@@ -53,12 +55,17 @@ export interface RetentionOptions {
   readonly inboxMs?: number | false;
 }
 
-/** Exactly one of `connectionString`, `pool` and `store` says where events rest. */
+/** Exactly one of `connectionString`, `pool`, `supabase` and `store` says where events rest. */
 export interface OutboxModuleOptions {
   /** PostgreSQL, e.g. `process.env.DATABASE_URL`: the outbox opens a pool of its own. */
   readonly connectionString?: string;
   /** The application's `pg` pool. It stays yours: the outbox neither ends it nor listens to its errors. */
   readonly pool?: PgPool;
+  /**
+   * A Supabase project over its Data API: its URL and secret key, or a supabase-js client made with that key. The relay
+   * ticks on a PostgreSQL connection if `relay.connectionString` gives one, else on a timer.
+   */
+  readonly supabase?: SupabaseProject | SupabaseClientLike;
   /** Any store, e.g. `new InMemoryOutboxStore()` in a test. */
   readonly store?: OutboxStore;
   /** Default `public`. */
@@ -89,6 +96,7 @@ export interface OutboxModuleOptions {
 export interface ResolvedOptions {
   readonly connectionString: string | undefined;
   readonly pool: PgPool | undefined;
+  readonly supabase: SupabaseProject | SupabaseClientLike | undefined;
   readonly store: OutboxStore | undefined;
   readonly schema: string;
   readonly table: string;
@@ -132,6 +140,7 @@ const KEYS = {
   root: [
     'connectionString',
     'pool',
+    'supabase',
     'store',
     'schema',
     'table',
@@ -162,12 +171,14 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
     onStoreFailure = DEFAULTS.onStoreFailure,
   } = options;
   assertPlace(options);
+  assertMigratable(options);
   if (!['emit', 'throw'].includes(onStoreFailure)) {
     throw invalid(`onStoreFailure must be 'emit' or 'throw', got ${shown(onStoreFailure)}`);
   }
   return Object.freeze({
     connectionString: options.connectionString,
     pool: options.pool,
+    supabase: options.supabase,
     store: options.store,
     schema: options.schema ?? DEFAULTS.schema,
     table: options.table ?? DEFAULTS.table,
@@ -187,22 +198,33 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
 }
 
 function assertPlace(options: OutboxModuleOptions): void {
-  const given = (['connectionString', 'pool', 'store'] as const).filter(
+  const given = (['connectionString', 'pool', 'supabase', 'store'] as const).filter(
     (key) => options[key] !== undefined,
   );
   if (given.length !== 1) {
     const found = given.length === 0 ? 'none' : given.join(' and ');
     throw invalid(
-      `exactly one of connectionString, pool and store says where events rest, got ${found} (is DATABASE_URL set?)`,
+      `exactly one of connectionString, pool, supabase and store says where events rest, got ${found} (is DATABASE_URL set?)`,
     );
   }
-  const { connectionString, pool, store } = options;
+  const { connectionString, pool, supabase, store } = options;
   if (connectionString !== undefined) assertConnectionString('connectionString', connectionString);
   if (pool !== undefined && !(hasMethod(pool, 'query') && hasMethod(pool, 'connect'))) {
     throw invalid('pool must be a pg Pool (with query and connect)');
   }
+  if (supabase !== undefined) assertSupabase(supabase);
   if (store !== undefined && !hasMethod(store, 'claim'))
     throw invalid('store must be an OutboxStore');
+}
+
+/** The Data API cannot change a schema. */
+function assertMigratable({ supabase, migrate, relay }: OutboxModuleOptions): void {
+  if (supabase === undefined || migrate !== true) return;
+  if (relay !== undefined && relay !== false && relay.connectionString !== undefined) return;
+  throw invalid(
+    'migrate: true with supabase needs a PostgreSQL connection: give relay.connectionString, or run ' +
+      '"npx nestjs-outbox-relay migrate --connection <URL of the project\'s database>" and leave migrate out',
+  );
 }
 
 function optionalFunction<T>(name: string, value: T): T {

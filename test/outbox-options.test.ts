@@ -8,6 +8,15 @@ const URL = 'postgres://app:secret@localhost:5432/app';
 const store = new InMemoryOutboxStore();
 const resolve = (options: unknown) => resolveOptions(options as OutboxModuleOptions);
 
+const PROJECT = 'https://project.supabase.co';
+const SUPABASE = { url: PROJECT, serviceRoleKey: 'sb_secret_x' };
+
+/** In the older form: the role is in it, and the signature nobody here can check. */
+function keyOf(role: string): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'HS256' })}.${part({ role })}.signature`;
+}
+
 describe('options that cannot be meant are refused, with the name, the value and the fix', () => {
   it.each<[unknown, string]>([
     [undefined, 'options must be an object, got undefined'],
@@ -17,7 +26,7 @@ describe('options that cannot be meant are refused, with the name, the value and
 
     [
       {},
-      'exactly one of connectionString, pool and store says where events rest, got none (is DATABASE_URL set?)',
+      'exactly one of connectionString, pool, supabase and store says where events rest, got none (is DATABASE_URL set?)',
     ],
     [{ connectionString: undefined }, 'got none (is DATABASE_URL set?)'],
     [{ connectionString: URL, store }, 'got connectionString and store'],
@@ -28,6 +37,38 @@ describe('options that cannot be meant are refused, with the name, the value and
     [{ connectionString: 5 }, 'connectionString must be a PostgreSQL URL'],
     [{ pool: {} }, 'pool must be a pg Pool (with query and connect)'],
     [{ pool: URL }, 'pool must be a pg Pool'],
+    [
+      { supabase: null },
+      'supabase must be { url, serviceRoleKey } or a supabase-js client, got null',
+    ],
+    [{ supabase: 'https://x.supabase.co' }, 'supabase must be { url, serviceRoleKey } or a'],
+    [{ supabase: { url: PROJECT, key: 'x' } }, 'unknown option supabase.key: known are url'],
+    [{ supabase: { serviceRoleKey: 'x' } }, 'got undefined (is SUPABASE_URL set?)'],
+    [
+      { supabase: { url: 'x.supabase.co', serviceRoleKey: 'x' } },
+      'supabase.url must be the URL of',
+    ],
+    [
+      { supabase: { url: URL, serviceRoleKey: 'x' } },
+      'supabase.url must be the URL of the project',
+    ],
+    [{ supabase: { url: `${PROJECT}/rest/v1/`, serviceRoleKey: 'x' } }, 'must not end in /rest/v1'],
+    [{ supabase: { url: PROJECT } }, 'got undefined (is SUPABASE_SERVICE_ROLE_KEY set?)'],
+    [{ supabase: { url: PROJECT, serviceRoleKey: '' } }, 'secret key, got an empty string'],
+    [
+      { supabase: { url: PROJECT, serviceRoleKey: 'sb_publishable_x' } },
+      'supabase.serviceRoleKey is the publishable key, which everybody may know',
+    ],
+    [
+      { supabase: { url: PROJECT, serviceRoleKey: keyOf('anon') } },
+      'supabase.serviceRoleKey is the anon key, which everybody may know',
+    ],
+    [
+      { supabase: SUPABASE, migrate: true },
+      'migrate: true with supabase needs a PostgreSQL connection',
+    ],
+    [{ supabase: SUPABASE, migrate: true, relay: false }, 'give relay.connectionString, or run'],
+    [{ supabase: SUPABASE, pool: {} }, 'got pool and supabase'],
     [{ store: {} }, 'store must be an OutboxStore'],
     [{ store: InMemoryOutboxStore }, 'store must be an OutboxStore'],
 
@@ -42,7 +83,7 @@ describe('options that cannot be meant are refused, with the name, the value and
     ],
     [
       { store, batchSize: 5 },
-      'unknown option batchSize: known are connectionString, pool, store, ',
+      'unknown option batchSize: known are connectionString, pool, supabase, store, ',
     ],
     [
       { store, retry: { maxRetires: 3 } },
@@ -230,6 +271,19 @@ describe('what is left out', () => {
 });
 
 describe('what is given', () => {
+  it.each<object>([
+    SUPABASE,
+    { url: 'http://127.0.0.1:54321', serviceRoleKey: keyOf('service_role') },
+    { schema: () => ({ rpc: () => ({}) }), rpc: () => ({}) },
+  ])('as supabase may be a project or a client', (supabase) => {
+    expect(resolve({ supabase })).toMatchObject({ supabase, store: undefined });
+  });
+
+  it('for a migration with supabase is the relay’s connection', () => {
+    const relay = { connectionString: URL };
+    expect(resolve({ supabase: SUPABASE, migrate: true, relay })).toMatchObject({ migrate: true });
+  });
+
   it('is taken as it is', () => {
     const backoff = () => 5;
     expect(

@@ -70,7 +70,7 @@ async function installedBinaries(
 }
 
 /** PostgreSQL refuses to run as root; it then runs as a user that every machine has. */
-function unprivilegedUser(): SystemUser | undefined {
+export function unprivilegedUser(): SystemUser | undefined {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {
     try {

@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Makes `npm test` enough on a fresh checkout: installs what package-lock.json says, unless it is
- * there already, and then answers in milliseconds.
+ * there already, and then answers in milliseconds. The same for the PostgREST of the Supabase tests,
+ * which is not a dependency of the package.
  *
  * It runs from the `pre…` scripts and not at the head of the scripts themselves, because the
  * installation brings its own, newer `node` into node_modules/.bin, and a shell remembers where
@@ -16,19 +17,24 @@ import { fileURLToPath } from 'node:url';
 const MIN_NODE = /** @type {const} */ ([22, 12]);
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-const reason = staleReason();
-if (reason) install(reason);
+// The executable there is for this platform alone; elsewhere there is nothing to install.
+const runsPostgrest = process.platform === 'linux' && process.arch === 'x64';
+for (const project of [root, ...(runsPostgrest ? [path.join(root, 'test', 'postgrest')] : [])]) {
+  const reason = staleReason(project);
+  if (reason) install(project, reason);
+}
 checkNode();
 
 /**
  * Compares contents and not dates: a checkout or a copy gives every file a new date.
+ * @param {string} project
  * @returns {string | undefined} why an installation is needed
  */
-function staleReason() {
-  const installedFile = path.join(root, 'node_modules', '.package-lock.json');
+function staleReason(project) {
+  const installedFile = path.join(project, 'node_modules', '.package-lock.json');
   if (!existsSync(installedFile)) return 'node_modules is missing';
 
-  const wanted = packagesIn(path.join(root, 'package-lock.json'));
+  const wanted = packagesIn(path.join(project, 'package-lock.json'));
   const installed = packagesIn(installedFile);
   for (const [place, entry] of Object.entries(wanted)) {
     if (place === '' || !entry) continue; // '' is the project itself
@@ -53,16 +59,16 @@ function packagesIn(file) {
   return JSON.parse(readFileSync(file, 'utf8')).packages;
 }
 
-/** @param {string} why */
-function install(why) {
-  console.log(`setup: npm ci, because ${why}`);
+/** @param {string} project @param {string} why */
+function install(project, why) {
+  console.log(`setup: npm ci in ${path.relative(root, project) || '.'}, because ${why}`);
   // Not by a Node that lies in the folder which npm is about to delete.
   const searchPath = (process.env.PATH ?? '')
     .split(path.delimiter)
     .filter((folder) => !folder.endsWith(path.join('node_modules', '.bin')))
     .join(path.delimiter);
   const { status, error } = spawnSync('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], {
-    cwd: root,
+    cwd: project,
     env: { ...process.env, PATH: searchPath },
     stdio: 'inherit',
     shell: process.platform === 'win32', // npm is a batch file there

@@ -74,4 +74,23 @@ describe('a wake channel', () => {
       await pool.end();
     }
   });
+
+  it('that cannot listen still announces', async () => {
+    const pool = newPool();
+    const [listening, other] = [
+      new PgWakeChannel(pool, pool.options, sqlNames()),
+      new PgWakeChannel(pool, undefined, sqlNames()),
+    ];
+    try {
+      let wakes = 0;
+      listening.listen(() => wakes++);
+      await until(() => wakes === 1, { what: 'it listens' });
+      other.listen(() => (wakes += 1_000));
+      other.announce();
+      await until(() => wakes === 2, { what: 'it is woken' });
+    } finally {
+      for (const end of [listening, other]) await end.close();
+      await pool.end();
+    }
+  });
 });

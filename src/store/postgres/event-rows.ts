@@ -4,6 +4,7 @@ import type {
   ClaimedEvent,
   DeadLetter,
   NewEvent,
+  OutboxStats,
   Settlement,
   StoredEvent,
 } from '../outbox-store.js';
@@ -82,21 +83,52 @@ function toHistory(row: TextRow): Omit<DeadLetter, 'failedAt'> {
 
 /** The argument of `outbox_enqueue`. */
 export function fromNewEvents(events: readonly NewEvent[]): string {
-  return JSON.stringify(
-    events.map((event) => ({
-      id: event.id,
-      event_type: event.eventType,
-      payload: event.payload,
-      metadata: event.metadata,
-      scheduled_at: event.scheduledAt?.toISOString(),
-      delay_ms: event.delayMs,
-    })),
-  );
+  return JSON.stringify(newEventRecords(events));
+}
+
+/** The same, not yet as text. */
+export function newEventRecords(events: readonly NewEvent[]): object[] {
+  return events.map((event) => ({
+    id: event.id,
+    event_type: event.eventType,
+    payload: event.payload,
+    metadata: event.metadata,
+    scheduled_at: event.scheduledAt?.toISOString(),
+    delay_ms: event.delayMs,
+  }));
 }
 
 /** The argument of `outbox_settle`. */
 export function fromSettlements(settlements: readonly Settlement[]): string {
-  return JSON.stringify(settlements.map(fromSettlement));
+  return JSON.stringify(settlementRecords(settlements));
+}
+
+/** The same, not yet as text. */
+export function settlementRecords(settlements: readonly Settlement[]): object[] {
+  return settlements.map(fromSettlement);
+}
+
+/** The answer of `outbox_stats`. */
+export interface StatsRow {
+  readonly due: number;
+  readonly scheduled: number;
+  readonly processing: number;
+  readonly failed: number;
+  readonly completed_estimate: number | null;
+  readonly oldest_due_age_ms: number | null;
+  readonly unheard: Record<string, number>;
+}
+
+export function toStats(row: StatsRow): OutboxStats {
+  return {
+    due: row.due,
+    scheduled: row.scheduled,
+    processing: row.processing,
+    failed: row.failed,
+    completedEstimate: row.completed_estimate,
+    oldestDueAgeMs: row.oldest_due_age_ms,
+    unheard: row.unheard,
+  };
 }
 
 function fromSettlement(settlement: Settlement): object {

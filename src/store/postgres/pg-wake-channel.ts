@@ -21,11 +21,12 @@ export class PgWakeChannel {
 
   /**
    * @param pool for NOTIFY
-   * @param clientConfig for the connection that listens: it is held for as long as the process relays
+   * @param clientConfig for the connection that listens: it is held for as long as the process relays. `undefined`
+   * where none can: then it only announces
    */
   constructor(
     private readonly pool: PgPool,
-    private readonly clientConfig: pg.ClientConfig,
+    private readonly clientConfig: pg.ClientConfig | undefined,
     names: SqlNames,
   ) {
     this.channel = channelOf(names);
@@ -44,7 +45,8 @@ export class PgWakeChannel {
   }
 
   listen(onWake: () => void): void {
-    void this.keepListening(onWake, FIRST_RETRY_MS);
+    if (this.clientConfig === undefined) return;
+    void this.keepListening(this.clientConfig, onWake, FIRST_RETRY_MS);
   }
 
   async close(): Promise<void> {
@@ -68,9 +70,13 @@ export class PgWakeChannel {
     }).catch(() => {});
   }
 
-  private async keepListening(onWake: () => void, retryMs: number): Promise<void> {
+  private async keepListening(
+    config: pg.ClientConfig,
+    onWake: () => void,
+    retryMs: number,
+  ): Promise<void> {
     if (this.closed) return;
-    const client = new pg.Client(listenerConfig(this.clientConfig));
+    const client = new pg.Client(listenerConfig(config));
     this.listener = client;
     let wait = retryMs;
     // `end` comes last, however the connection broke; `error` must be listened to all the same.
@@ -78,7 +84,7 @@ export class PgWakeChannel {
     client.once('end', () => {
       if (this.closed) return;
       this.retry = setTimeout(
-        () => void this.keepListening(onWake, Math.min(wait * 2, LONGEST_RETRY_MS)),
+        () => void this.keepListening(config, onWake, Math.min(wait * 2, LONGEST_RETRY_MS)),
         wait,
       ).unref();
     });
@@ -102,7 +108,7 @@ function listenerConfig(config: pg.ClientConfig): pg.ClientConfig {
 }
 
 /** Channels belong to the database and not to a schema, and their names are cut at 63 bytes. */
-function channelOf({ schema, table }: SqlNames): string {
+export function channelOf({ schema, table }: SqlNames): string {
   const name = `${schema}.${table}`;
   if (name.length <= 63) return name;
   return `outbox.${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;

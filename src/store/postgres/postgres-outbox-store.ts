@@ -24,7 +24,9 @@ import {
   fromSettlements,
   toClaimedEvents,
   toDeadLetter,
+  toStats,
   toStoredEvent,
+  type StatsRow,
   type TextRow,
 } from './event-rows.js';
 import { LowWater } from './low-water.js';
@@ -177,16 +179,7 @@ export class PostgresOutboxStore extends OutboxStore {
 
   async stats(): Promise<OutboxStats> {
     const [row] = await this.query(`SELECT ${this.names.qualified('stats')}() AS stats`, []);
-    const stats = JSON.parse(row?.['stats'] ?? '') as StatsRow;
-    return {
-      due: stats.due,
-      scheduled: stats.scheduled,
-      processing: stats.processing,
-      failed: stats.failed,
-      completedEstimate: stats.completed_estimate,
-      oldestDueAgeMs: stats.oldest_due_age_ms,
-      unheard: stats.unheard,
-    };
+    return toStats(JSON.parse(row?.['stats'] ?? '') as StatsRow);
   }
 
   async check(): Promise<void> {
@@ -240,17 +233,6 @@ export class PostgresOutboxStore extends OutboxStore {
     );
     return rows as TextRow[];
   }
-}
-
-/** The answer of `outbox_stats`. */
-interface StatsRow {
-  readonly due: number;
-  readonly scheduled: number;
-  readonly processing: number;
-  readonly failed: number;
-  readonly completed_estimate: number | null;
-  readonly oldest_due_age_ms: number | null;
-  readonly unheard: Record<string, number>;
 }
 
 /** As PostgreSQL writes an array. UUIDs need no escaping, which the driver would look for in each. */

@@ -3,7 +3,7 @@ import { AS_TEXT, ask, type PgQuery } from './pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE, type SqlNames } from './sql-names.js';
 
 /** The migration this code was written for: the highest number in `migrations/`. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** The newest migration applied to the database; 0 if there is none. */
 export async function readSchemaVersion(
@@ -33,19 +33,29 @@ export async function assertSchemaVersion(
   db: { query(config: PgQuery): Promise<{ rows: unknown[] }> },
   names: SqlNames,
 ): Promise<void> {
-  const version = await readSchemaVersion(db, names);
+  assertVersion(await readSchemaVersion(db, names), names);
+}
+
+/** @throws OutboxError `SCHEMA_MISMATCH` that says what to run */
+export function assertVersion(version: number, names: SqlNames): void {
   if (version === SCHEMA_VERSION) return;
   if (version > SCHEMA_VERSION) throw databaseIsNewer(version, names);
-  const state =
-    version === 0
-      ? 'has no outbox yet'
-      : `is at outbox version ${version}, this code needs ${SCHEMA_VERSION}`;
+  if (version === 0) throw outboxIsMissing(names);
+  throw mismatch(`is at outbox version ${version}, this code needs ${SCHEMA_VERSION}`, names);
+}
+
+export function outboxIsMissing(names: SqlNames, cause?: unknown): OutboxError {
+  return mismatch('has no outbox yet', names, cause);
+}
+
+function mismatch(state: string, names: SqlNames, cause?: unknown): OutboxError {
   const flags =
     (names.schema === DEFAULT_SCHEMA ? '' : ` --schema ${names.schema}`) +
     (names.table === DEFAULT_TABLE ? '' : ` --table ${names.table}`);
-  throw new OutboxError(
+  return new OutboxError(
     'SCHEMA_MISMATCH',
     `the database ${state} (${names.events}): run "npx nestjs-outbox-relay migrate${flags}", or set migrate: true`,
+    { cause },
   );
 }
 
