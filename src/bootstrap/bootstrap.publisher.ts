@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PayloadOf } from '../delivery/outbox-context.js';
-import { errorText } from '../event/error-text.js';
 import { assertKnownKeys } from '../event/known-keys.js';
 import { invalid, OutboxError } from '../event/outbox-error.js';
 import type { Log } from '../relay/log.js';
 import { within } from '../relay/within.js';
 import type { GateState, SentinelStats, SentinelStore } from '../store/sentinel-store.js';
-import { TransientGateError } from './gate-errors.js';
+import { reasonText, TransientGateError } from './gate-errors.js';
 import { GateKeeper } from './gate-keeper.js';
 import { keyOf, resolveGate, versionOf, type Gate, type GateResult } from './gate.js';
 import { waitMs } from './judge-gate.js';
@@ -54,7 +53,7 @@ export class BootstrapPublisher {
     const publication = this.publications.prepare(eventType, payload);
     void this.whileOpen(() => this.publications.deliver(publication, this.over.signal)).catch(
       (error: unknown) => {
-        this.log.error(`published ${eventType} ${publication.id}: ${errorText(error)}`);
+        this.log.error(`published ${eventType} ${publication.id}: ${reasonText(error)}`);
       },
     );
   }

@@ -64,7 +64,11 @@ const DEEPEST = 8;
  * must mend them all.
  */
 export function classifyFailure(error: unknown): FailureKind {
-  return classify(error, DEEPEST);
+  try {
+    return classify(error, DEEPEST);
+  } catch {
+    return 'unknown'; // a revoked proxy
+  }
 }
 
 function classify(error: unknown, depth: number): FailureKind {

@@ -15,8 +15,13 @@ export class PublishFailedError extends OutboxError {
   }
 }
 
+/** Readable text for a failure; that of listeners is told by their names alone. */
+export function reasonText(error: unknown): string {
+  return errorText(error instanceof PublishFailedError ? error.message : error);
+}
+
 /** Every listener's name is told, however long the reason of another is. */
-export function failuresText(failures: readonly ListenerFailure[]): string {
+function failuresText(failures: readonly ListenerFailure[]): string {
   const share = Math.max(20, Math.floor(MAX_ERROR_TEXT / Math.max(1, failures.length)) - 2);
   return failures
     .map(({ listener, error }) => errorText(`${listener}: ${errorText(error)}`, share))

@@ -1,6 +1,6 @@
-import { errorText } from '../event/error-text.js';
 import type { FailureKind, Sentinel, SentinelFailure } from '../store/sentinel-store.js';
 import { classifyFailure, type FailureClassifier } from './classify-failure.js';
+import { reasonText } from './gate-errors.js';
 
 export interface GatePolicy {
   /** From so many failures in a row on it is said louder; so many of the same are deterministic. */
@@ -18,7 +18,7 @@ export function closedForMs(closings: number): number {
 
 /** What a failure leads to. A deterministic one closes the gate, and so does an unknown one that comes back unchanged. */
 export function judgeGate(before: Sentinel, error: unknown, policy: GatePolicy): SentinelFailure {
-  const text = errorText(error);
+  const text = reasonText(error);
   const sameFailures = text === before.lastError ? before.sameFailures + 1 : 1;
   const known = kindOf(error, policy.classify);
   const kind = known === 'unknown' && sameFailures >= policy.alarmAfter ? 'deterministic' : known;

@@ -39,18 +39,16 @@ describe('the migration of the inbox', () => {
     await using older = await createDatabase();
     const [first] = (await outboxSql()).split('-- 004_');
     await older.query(first as string);
-    expect(await migrateOutbox({ database: older.pool })).toEqual({
-      from: 3,
-      to: 4,
-      applied: ['004_outbox_inbox.sql'],
-    });
+    const { from, applied } = await migrateOutbox({ database: older.pool });
+    expect([from, applied[0]]).toEqual([3, '004_outbox_inbox.sql']);
   });
 
   it('runs as it lies, and twice without harm', async () => {
-    const [, inbox] = (await outboxSql()).split('-- 004_');
+    const [, inbox] = (await outboxSql()).split(/^-- 00[4-9]_/m);
+    const before = await query('SELECT version FROM outbox_migrations ORDER BY 1');
     await query(`-- 004_${inbox}`);
     await query(`-- 004_${inbox}`);
-    expect(await query('SELECT version FROM outbox_migrations ORDER BY 1')).toHaveLength(4);
+    expect(await query('SELECT version FROM outbox_migrations ORDER BY 1')).toEqual(before);
   });
 
   it.each(['anon', 'authenticated'])('leaves nothing open to %s', async (role) => {
@@ -90,7 +88,8 @@ describe('the migration of the inbox', () => {
 
   it('serves a role that does not own it, with the grants that its notes and those of 003 name', async () => {
     await query('CREATE ROLE app');
-    const notes = (await outboxSql())
+    const [upToInbox] = (await outboxSql()).split(/^-- 00[5-9]_/m);
+    const notes = upToInbox!
       .split('\n')
       .filter((line) => /^-- {3}(GRANT|CREATE POLICY) /.test(line));
     expect(notes).toHaveLength(9);
