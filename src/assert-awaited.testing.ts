@@ -1,10 +1,13 @@
 import type { INestApplicationContext } from '@nestjs/common';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BootstrapPublisher } from './bootstrap/bootstrap.publisher.js';
 import { PublishFailedError } from './bootstrap/gate-errors.js';
 import type { PayloadOf } from './delivery/outbox-context.js';
 import { errorText } from './event/error-text.js';
 import { invalid } from './event/outbox-error.js';
+
+// How long what the listener calls stays pending before it rejects.
+const PENDING_MS = 50;
 
 /** A listener, and what it stands on. */
 export interface AwaitedDependency<EventType extends string, Dependency extends object> {
@@ -44,19 +47,23 @@ export async function assertAwaited<EventType extends string, Dependency extends
 ): Promise<void> {
   const publisher = app.get(BootstrapPublisher, { strict: false });
   const broken = breakMethod(dependency, method);
-  let failure: unknown;
   try {
-    await publisher.publishAsync(eventType, payload);
-  } catch (error) {
-    failure = error;
+    const publishing = publisher.publishAsync(eventType, payload).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    await Promise.race([publishing, broken.called]);
+    // Whoever does not await has returned long before. Then nothing is made to reject: it would be an unhandled rejection,
+    // and end the test run instead of telling what is wrong.
+    const isOver = await Promise.race([publishing.then(() => true), sleep(PENDING_MS, false)]);
+    if (isOver) broken.succeed();
+    else broken.reject();
+    const failure = await publishing;
+    const problem = problemOf(failure, listener, broken);
+    if (problem !== undefined) throw new Error(problem, { cause: failure });
   } finally {
-    // What was left behind rejects in the turns that follow.
-    await nextTurn();
-    await nextTurn();
     broken.mend();
   }
-  const problem = problemOf(failure, listener, broken);
-  if (problem !== undefined) throw new Error(problem, { cause: failure });
 }
 
 function problemOf(
@@ -75,7 +82,7 @@ function problemOf(
     return `${listener} failed, but not of ${name}: ${errorText(own.error)}`;
   }
   return (
-    `${listener} does not await ${name}: that rejected, and the listener succeeded all the same ` +
+    `${listener} does not await ${name}: it succeeded without what became of that ` +
     '(await it or return its promise, and let its error pass)'
   );
 }
@@ -83,38 +90,40 @@ function problemOf(
 interface BrokenMethod {
   readonly error: Error;
   readonly name: string;
+  readonly called: Promise<void>;
   readonly wasCalled: () => boolean;
+  readonly succeed: () => void;
+  readonly reject: () => void;
   readonly mend: () => void;
 }
 
+/** Puts a method in its place that is pending until it is told how to end. */
 function breakMethod(dependency: object, method: string): BrokenMethod {
-  const original: unknown = Reflect.get(dependency, method);
-  if (typeof original !== 'function')
+  if (typeof Reflect.get(dependency, method) !== 'function')
     throw invalid(`method must be the name of a method of dependency, got ${method}`);
   const owned = Object.getOwnPropertyDescriptor(dependency, method);
   const error = new Error(`${method} was made to reject`);
-  let called = false;
+  let wasCalled = false;
+  const call = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<undefined>();
+  end.promise.catch(() => {});
   Object.defineProperty(dependency, method, {
-    value: async () => {
-      called = true;
-      // Not at once: a listener that does not wait has returned by then.
-      await nextTurn();
-      throw error;
+    value: () => {
+      wasCalled = true;
+      call.resolve();
+      return end.promise;
     },
     configurable: true,
     writable: true,
   });
-  // A listener that does not await leaves it unhandled: that is what is to be told, and not by ending the test run.
-  const swallow = (reason: unknown): void => {
-    if (reason !== error) throw reason;
-  };
-  process.on('unhandledRejection', swallow);
   return {
     error,
     name: `${dependency.constructor.name}.${method}`,
-    wasCalled: () => called,
+    called: call.promise,
+    wasCalled: () => wasCalled,
+    succeed: () => end.resolve(undefined),
+    reject: () => end.reject(error),
     mend: () => {
-      process.off('unhandledRejection', swallow);
       if (owned === undefined) Reflect.deleteProperty(dependency, method);
       else Object.defineProperty(dependency, method, owned);
     },
