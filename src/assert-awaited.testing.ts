@@ -82,7 +82,7 @@ function problemOf(
     return `${listener} failed, but not of ${name}: ${errorText(own.error)}`;
   }
   return (
-    `${listener} does not await ${name}: it succeeded without what became of that ` +
+    `${listener} does not await ${name}, or swallows its error: it succeeded all the same ` +
     '(await it or return its promise, and let its error pass)'
   );
 }

@@ -49,9 +49,14 @@ async function verdict(handler: Handler): Promise<string> {
 
 describe('assertAwaited', () => {
   it.each<[string, Handler]>([
-    ['awaits', async (queue) => await queue.add()],
+    [
+      'awaits',
+      async (queue) => {
+        await queue.add();
+      },
+    ],
     ['returns the promise', (queue) => queue.add()],
-    ['awaits it among others', async (queue) => Promise.all([1, queue.add()])],
+    ['awaits it among others', async (queue) => Promise.all([queue.add(), Promise.resolve()])],
     [
       'wraps the error',
       async (queue) => {

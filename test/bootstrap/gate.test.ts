@@ -365,7 +365,7 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
   });
 
   describe('whose load fails', () => {
-    it.each<[string, () => never, typeof GateError]>([
+    it.each<[string, () => never, typeof TransientGateError | typeof DeterministicGateError]>([
       [
         'HTTP 503',
         () => fail(Object.assign(new Error('503'), { status: 503 })),

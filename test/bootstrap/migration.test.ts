@@ -60,7 +60,7 @@ describe('the migration of the sentinels', () => {
   async function actAs(role: string): Promise<void> {
     const client = await pool.connect();
     const connection = { query: client.query.bind(client), connect: () => pool.connect() };
-    const store = new PostgresSentinelStore(connection as never, sqlNames());
+    const store = new PostgresSentinelStore(connection, sqlNames());
     try {
       await client.query(`BEGIN; SET LOCAL ROLE ${role}`);
       const request = { ...LEASE, leaseMs: 60_000, heedStamp: true };
