@@ -1,4 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  jest,
+} from '@jest/globals';
 import { OnEvent } from '@nestjs/event-emitter';
 import {
   BootstrapPublisher,
@@ -16,6 +25,7 @@ import {
 import { InMemoryOutboxStore } from '../../src/testing.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { startApp, type OutboxApp } from '../support/outbox-app.js';
+import { shiftDate } from '../support/shifted-date.js';
 import { deferred, until } from '../support/until.js';
 
 const refused = (): Error => Object.assign(new Error('redis is down'), { code: 'ECONNREFUSED' });
@@ -374,7 +384,7 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
       ['a type error', () => fail(new TypeError('x')), DeterministicGateError],
       ['a wrong answer', () => ({ rows: [] }) as never, DeterministicGateError],
     ])('for %s, nothing is published and nothing stamped', async (_, load, type) => {
-      const error = await failure(gate({ load: load as () => number[] }));
+      const error = await failure(gate({ load }));
       expect(error).toBeInstanceOf(type);
       expect(queued).toEqual([]);
       expect(await state()).toMatchObject({ stampedAt: null, failures: 1 });
@@ -727,6 +737,48 @@ describe('a gate in PostgreSQL', () => {
     await expect(run).rejects.toBeInstanceOf(TransientGateError);
     expect(loads).toBe(0);
   });
+
+  it.each([-5, 5])(
+    'goes by the database’s clock, with an application’s that is wrong by %i hours',
+    async (hours) => {
+      await using database = await createDatabase();
+      await migrateOutbox({ database: database.pool });
+      await using app = await startApp({
+        outbox: { pool: database.pool },
+        providers: [SearchIndex],
+      });
+      const publisher = app.module.get(BootstrapPublisher);
+      const gate: Gate<string, number> = {
+        key: 'k',
+        eventType: 'record.bulk.upserted',
+        load: () => [1],
+        payload: (ids) => ({ ids }),
+        whenEmpty: 'leave',
+      };
+      shiftDate(Date.now() + hours * 3_600_000);
+      try {
+        const go = deferred();
+        let called = false;
+        enqueue = async () => {
+          called = true;
+          await go.promise;
+          throw new TypeError('x');
+        };
+        const first = publisher.run(gate).catch((error: unknown) => error);
+        await until(() => called, { what: 'the first is at it' });
+        expect(await publisher.run(gate)).toEqual({ outcome: 'running-elsewhere' });
+        go.resolve();
+        expect(await first).toBeInstanceOf(DeterministicGateError);
+        await expect(publisher.run(gate)).rejects.toBeInstanceOf(GateClosedError);
+        await database.query(`UPDATE outbox_sentinels SET closed_until = now() - interval '1 ms'`);
+        enqueue = () => {};
+        expect(await publisher.run(gate)).toMatchObject({ outcome: 'stamped' });
+      } finally {
+        jest.useRealTimers();
+      }
+      await app.close();
+    },
+  );
 
   it('lies in the schema and under the name that were configured', async () => {
     await using database = await createDatabase(14);

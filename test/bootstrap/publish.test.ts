@@ -96,9 +96,8 @@ describe('publishAsync', () => {
       providers: [A, B, C, D],
       emitter: { wildcard: true },
     });
-    app.emitter.on('record.upserted', () => {
-      throw new Error('raw');
-    });
+    const raw = (): unknown => Promise.reject(new Error('raw'));
+    app.emitter.on('record.upserted', raw);
     const publishing = publisherOf(app).publishAsync('record.upserted', {});
     setImmediate(() => go.resolve());
     const error = await publishing.catch((caught: unknown) => caught as PublishFailedError);
