@@ -13,6 +13,7 @@ interface Trace {
 
 const TRACE = new AsyncLocalStorage<Trace>();
 let watchers = 0;
+let counted = 0;
 
 /**
  * A delivery whose listeners can be told when work they did not await fails later. That they returned while work was
@@ -47,6 +48,7 @@ export class TracedDelivery extends Delivery {
     if (--watchers > 0) return;
     process.off('uncaughtExceptionMonitor', onUncaught);
     process.off('unhandledRejection', report);
+    counted = 0;
   }
 }
 
@@ -55,10 +57,14 @@ export class TracedDelivery extends Delivery {
  * there is one of ours only beside the application's; without, the monitor sees what ends the process, and leaves it.
  */
 function keepCompany(): void {
+  // For each event: counting is nearly free.
+  const count = process.listenerCount('unhandledRejection');
+  if (count === counted) return;
   const all = process.listeners('unhandledRejection');
   const others = all.filter((listener) => listener !== report).length;
   if (others > 0 && all.length === others) process.on('unhandledRejection', report);
   if (others === 0 && all.length > 0) process.off('unhandledRejection', report);
+  counted = process.listenerCount('unhandledRejection');
 }
 
 function onUncaught(error: unknown, origin: NodeJS.UncaughtExceptionOrigin): void {

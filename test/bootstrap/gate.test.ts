@@ -531,6 +531,21 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
       expect(queued).toHaveLength(1);
     });
 
+    it('of twenty calls at once for five versions one is at it, and the others are told', async () => {
+      const go = deferred();
+      enqueue = () => go.promise;
+      const told: string[] = [];
+      const running = Array.from({ length: 20 }, async (_, n) => {
+        const { outcome } = await publisher.run(gate({ version: n % 5 }));
+        told.push(outcome);
+      });
+      await until(() => told.length === 19, { what: 'nineteen are told' });
+      expect(new Set(told)).toEqual(new Set(['running-elsewhere']));
+      go.resolve();
+      await Promise.all(running);
+      expect(loads).toBe(1);
+    });
+
     it('a run whose lease was taken over changes nothing any more', async () => {
       const go = deferred();
       enqueue = () => go.promise;
