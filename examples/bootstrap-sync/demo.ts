@@ -93,6 +93,13 @@ async function tell(): Promise<void> {
     const outcomes = await Promise.all([sync('daegu'), sync('daegu')]);
     assert.deepEqual(outcomes.toSorted(), ['running-elsewhere', 'stamped']);
 
+    title('The provider is down: transient as well');
+    provider.isDown = true;
+    provider.has('ulsan', 5);
+    assert(await isTransient(failed('ulsan')));
+    provider.isDown = false;
+    assert.equal(await sync('ulsan'), 'stamped');
+
     title('A poison record: the gate closes, and the provider is left alone');
     provider.has('jeju', 10, { poisoned: true });
     const before = provider.requests;

@@ -9,10 +9,11 @@ export interface ProviderRecord {
   readonly updatedAt: string;
 }
 
-/** What a tenant's records are fetched from. It can be told how many there are, and to serve a broken one. */
+/** What a tenant's records are fetched from. It can be told how many there are, to fail, and to serve a broken one. */
 export class RecordsProvider {
   /** How often it was asked. */
   requests = 0;
+  isDown = false;
   private readonly tenants = new Map<string, { records: number; poisoned: boolean }>();
 
   private constructor(
@@ -23,6 +24,7 @@ export class RecordsProvider {
   static async start(): Promise<RecordsProvider> {
     const server = createServer((request, response) => {
       const tenant = new URL(request.url ?? '/', 'http://provider').pathname.slice(1);
+      response.statusCode = provider.isDown ? 503 : 200;
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify(provider.answer(tenant)));
     });

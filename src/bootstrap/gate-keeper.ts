@@ -19,7 +19,7 @@ import { judgeGate, kindOf } from './judge-gate.js';
 import type { Publications } from './publications.js';
 
 /** A run that holds the gate's lease. */
-interface Passage {
+interface ClaimedRun {
   readonly gate: ResolvedGate;
   readonly before: Sentinel;
   readonly kept: KeptLease;
@@ -73,10 +73,10 @@ export class GateKeeper {
       if (error instanceof DeterministicGateError) throw error;
       return this.attempt(gate, stopping, signal);
     }
-    return this.pass(gate, sentinel, leaseToken, stopping, signal);
+    return this.runClaimed(gate, sentinel, leaseToken, stopping, signal);
   }
 
-  private async pass(
+  private async runClaimed(
     gate: ResolvedGate,
     before: Sentinel,
     leaseToken: string,
@@ -108,8 +108,8 @@ export class GateKeeper {
     }
   }
 
-  private async work(passage: Passage, stopping: AbortSignal): Promise<GateResult> {
-    const { gate, kept, run } = passage;
+  private async work(claimed: ClaimedRun, stopping: AbortSignal): Promise<GateResult> {
+    const { gate, kept, run } = claimed;
     // Looked at before the lease was had: another run may have stamped since.
     if (gate.own !== undefined && (await isStamped(gate, run.signal))) {
       await this.store.release(kept.lease);
@@ -119,38 +119,38 @@ export class GateKeeper {
     const rows = await bounded('load', gate.timeoutMs, run.signal, () => gate.load(run));
     if (!Array.isArray(rows))
       throw invalid(`gate.load must answer an array of rows, got ${shown(rows)}`);
-    if (rows.length === 0) return this.passEmpty(passage);
+    if (rows.length === 0) return this.endEmpty(claimed);
 
     for (const part of partsOf(rows, gate.chunkSize)) {
       stopping.throwIfAborted();
       const publication = this.publications.prepare(gate.eventType, gate.payload(part));
       await this.publications.deliver(publication, run.signal);
     }
-    await this.stamp(passage);
-    this.reporter.stamped(gate, passage.before, rows.length);
+    await this.stamp(claimed);
+    this.reporter.stamped(gate, claimed.before, rows.length);
     return { outcome: 'stamped', rows: rows.length };
   }
 
-  private async passEmpty(passage: Passage): Promise<GateResult> {
-    const stamped = passage.gate.whenEmpty === 'stamp';
-    if (stamped) await this.stamp(passage);
-    else await this.end(passage, false);
+  private async endEmpty(claimed: ClaimedRun): Promise<GateResult> {
+    const stamped = claimed.gate.whenEmpty === 'stamp';
+    if (stamped) await this.stamp(claimed);
+    else await this.end(claimed, false);
     return { outcome: 'empty', stamped };
   }
 
-  private async stamp(passage: Passage): Promise<void> {
-    const { gate, kept, run } = passage;
-    if (gate.own === undefined) return this.end(passage, true);
+  private async stamp(claimed: ClaimedRun): Promise<void> {
+    const { gate, kept, run } = claimed;
+    if (gate.own === undefined) return this.end(claimed, true);
     const { stamp } = gate.own;
     await kept.confirm();
     await bounded('stamp', gate.timeoutMs, run.signal, () => stamp(run));
     // It is stamped. What is left to do is to forget earlier failures.
-    await this.end(passage, false).catch((error: unknown) =>
+    await this.end(claimed, false).catch((error: unknown) =>
       this.log.warn(`${named(gate)} is stamped, its lease could not be ended: ${errorText(error)}`),
     );
   }
 
-  private async end({ kept }: Passage, stamped: boolean): Promise<void> {
+  private async end({ kept }: ClaimedRun, stamped: boolean): Promise<void> {
     if (!(await this.store.stamp(kept.lease, stamped))) throw new LeaseLost(kept.lease.key);
   }
 
