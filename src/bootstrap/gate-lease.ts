@@ -45,7 +45,7 @@ export class KeptLease {
   }
 
   private async renew(): Promise<void> {
-    if (performance.now() - this.renewedAt > this.leaseMs) this.lost();
+    if (performance.now() - this.renewedAt > this.leaseMs) return this.lost();
     if (this.renewing !== undefined) return;
     this.renewing = this.renewOnce();
     await this.renewing;
