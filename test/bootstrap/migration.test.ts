@@ -4,6 +4,7 @@ import { migrateOutbox, outboxSql } from '../../src/index.js';
 import { PostgresSentinelStore } from '../../src/store/postgres/postgres-sentinel-store.js';
 import { sqlNames } from '../../src/store/postgres/sql-names.js';
 import { type Cluster, startCluster } from '../../tools/postgres-cluster.js';
+import { until } from '../support/until.js';
 
 const LEASE = { key: 'k', version: '1', leaseToken: '11111111-1111-4111-8111-111111111111' };
 const STRANGER = { ...LEASE, leaseToken: '22222222-2222-4222-8222-222222222222' };
@@ -90,6 +91,27 @@ describe('the migration of the sentinels', () => {
       client.release();
     }
   }
+
+  it('lets two versions of a key claim one after the other, at whatever moment they come', async () => {
+    const [first, second] = [await pool.connect(), await pool.connect()];
+    const claim = `SELECT outbox_sentinel_claim('k', $1, true, gen_random_uuid(), 60000)->>'answer' AS answer`;
+    try {
+      await first.query('BEGIN');
+      expect((await first.query(claim, ['1'])).rows).toEqual([{ answer: 'claimed' }]);
+      const answered = second.query(claim, ['2']).then(({ rows }) => rows as object[]);
+      await until(
+        async () =>
+          (await query(`SELECT FROM pg_stat_activity WHERE wait_event = 'advisory'`)).length === 1,
+        { what: 'the second waits for the first' },
+      );
+      await first.query('COMMIT');
+      expect(await answered).toEqual([{ answer: 'running' }]);
+    } finally {
+      first.release();
+      second.release();
+      await query('TRUNCATE outbox_sentinels');
+    }
+  });
 
   it('answers lists and counts from its own small index, however many sentinels are stamped', async () => {
     await query(
