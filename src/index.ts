@@ -6,6 +6,7 @@ export {
   type Enqueued,
   type EnqueueManyItem,
   type EnqueueOptions,
+  type OutboxServiceStats,
 } from './outbox.service.js';
 export {
   OutboxDeadLetters,
@@ -13,6 +14,17 @@ export {
   type RedriveOptions,
 } from './dead-letter/dead-letters.service.js';
 export { OutboxInbox, type HandledEvent, type OnceOptions } from './inbox/inbox.service.js';
+export { BootstrapPublisher, type ListGatesOptions } from './bootstrap/bootstrap.publisher.js';
+export type { Gate, GateResult, GateRun } from './bootstrap/gate.js';
+export {
+  DeterministicGateError,
+  GateClosedError,
+  GateError,
+  PublishFailedError,
+  TransientGateError,
+} from './bootstrap/gate-errors.js';
+export { classifyFailure, type FailureClassifier } from './bootstrap/classify-failure.js';
+export { chunk, MAX_BIND_PARAMETERS } from './bootstrap/chunk.js';
 export type {
   OutboxModuleOptions,
   RelayOptions,
@@ -26,6 +38,7 @@ export type {
   OutboxEventMap,
   PayloadOf,
 } from './delivery/outbox-context.js';
+export type { ListenerFailure } from './delivery/attempt.js';
 export {
   OutboxEvent,
   type FailureOptions,
@@ -59,6 +72,19 @@ export {
   type SqlExecutor,
   type StoredEvent,
 } from './store/outbox-store.js';
+export {
+  SentinelStore,
+  type FailureKind,
+  type GateLease,
+  type GateName,
+  type GateState,
+  type Sentinel,
+  type SentinelClaim,
+  type SentinelClaimRequest,
+  type SentinelFailure,
+  type SentinelFilter,
+  type SentinelStats,
+} from './store/sentinel-store.js';
 export type { PgClient, PgPool, PgQuery } from './store/postgres/pg-pool.js';
 export type {
   SupabaseAnswer,

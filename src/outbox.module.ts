@@ -8,11 +8,14 @@ import {
 } from '@nestjs/common';
 import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
 import { EventEmitter2, EventEmitterReadinessWatcher } from '@nestjs/event-emitter';
+import { BootstrapPublisher } from './bootstrap/bootstrap.publisher.js';
+import { Publications } from './bootstrap/publications.js';
 import { OutboxDeadLetters } from './dead-letter/dead-letters.service.js';
-import { Delivery } from './delivery/delivery.js';
+import type { Delivery } from './delivery/delivery.js';
 import type { Emitter } from './delivery/emitter.js';
 import { ListenerRegistry } from './delivery/listener-registry.js';
 import { ListenersExplorer } from './delivery/listeners.explorer.js';
+import { TracedDelivery } from './delivery/traced-delivery.js';
 import { OUTBOX_DEAD_LETTER } from './event/event-type.js';
 import { errorText } from './event/error-text.js';
 import { OutboxError } from './event/outbox-error.js';
@@ -38,6 +41,8 @@ import { OutboxStore } from './store/outbox-store.js';
 export const RESOLVED_OPTIONS = Symbol('outbox options');
 const OPENED_STORE = Symbol('outbox store, opened');
 const EMITTER = Symbol('outbox emitter');
+const DELIVERY = Symbol('outbox delivery');
+const EXPLORE = Symbol('outbox listeners, explored once');
 const PARTS = Symbol('outbox parts');
 
 const logger = new Logger('Outbox');
@@ -84,17 +89,31 @@ const providers: Provider[] = [
   ListenerRegistry,
   ListenersExplorer,
   {
+    provide: EXPLORE,
+    inject: [EMITTER, ListenersExplorer],
+    useFactory: (emitter: Emitter, explorer: ListenersExplorer) => {
+      let explored = false;
+      return (): void => {
+        if (!explored) explorer.explore(emitter);
+        explored = true;
+      };
+    },
+  },
+  {
+    provide: DELIVERY,
+    inject: [RESOLVED_OPTIONS, EMITTER, ListenerRegistry],
+    useFactory: ({ relay }: ResolvedOptions, emitter: Emitter, registry: ListenerRegistry) =>
+      new TracedDelivery(emitter, registry, { timeoutMs: relay.listenerTimeoutMs }, logger),
+  },
+  {
     provide: PARTS,
-    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, ListenerRegistry],
+    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY],
     useFactory: (
       options: ResolvedOptions,
       { store, wakeChannel, inbox }: OpenedStore,
       emitter: Emitter,
-      registry: ListenerRegistry,
+      delivery: Delivery,
     ): OutboxParts => {
-      const delivery = new Delivery(emitter, registry, {
-        timeoutMs: options.relay.listenerTimeoutMs,
-      });
       const reporter = new Reporter(
         logger,
         (notice) => void announce(emitter, notice),
@@ -123,18 +142,62 @@ const providers: Provider[] = [
       new OutboxInbox(inbox, currentTransaction),
   },
   {
-    provide: RelayWorker,
+    provide: BootstrapPublisher,
     inject: [
-      PARTS,
-      OPENED_STORE,
-      ListenersExplorer,
+      RESOLVED_OPTIONS,
+      OutboxStore,
+      DELIVERY,
+      EXPLORE,
       OutboxLifecycle,
       { token: EventEmitterReadinessWatcher, optional: true },
     ],
     useFactory: (
-      { options, emitter, relay, pump, pruner }: OutboxParts,
+      { relay }: ResolvedOptions,
+      store: OutboxStore,
+      delivery: TracedDelivery,
+      explore: () => void,
+      lifecycle: OutboxLifecycle,
+      watcher: EventEmitterReadinessWatcher,
+    ) => {
+      const listenersAttached = async (): Promise<void> => {
+        await watcher.waitUntilReady();
+        explore();
+      };
+      const publications = new Publications(
+        delivery,
+        listenersAttached,
+        relay.listenerTimeoutMs,
+        logger,
+      );
+      const publisher = new BootstrapPublisher(
+        publications,
+        store.sentinels,
+        logger,
+        relay.shutdownTimeoutMs,
+      );
+      lifecycle.add({
+        start: () => delivery.watch(),
+        stop: async () => {
+          await publisher.stop();
+          delivery.unwatch();
+        },
+      });
+      return publisher;
+    },
+  },
+  {
+    provide: RelayWorker,
+    inject: [
+      PARTS,
+      OPENED_STORE,
+      EXPLORE,
+      OutboxLifecycle,
+      { token: EventEmitterReadinessWatcher, optional: true },
+    ],
+    useFactory: (
+      { options, relay, pump, pruner }: OutboxParts,
       { prepare }: OpenedStore,
-      explorer: ListenersExplorer,
+      explore: () => void,
       lifecycle: OutboxLifecycle,
       watcher: EventEmitterReadinessWatcher,
     ) => {
@@ -147,7 +210,7 @@ const providers: Provider[] = [
       );
       lifecycle.add({
         start: () => {
-          explorer.explore(emitter);
+          explore();
           worker.start();
         },
         stop: () => worker.stop(),
@@ -173,7 +236,7 @@ const providers: Provider[] = [
 @Module({
   imports: [DiscoveryModule, OutboxLifecycleModule],
   providers,
-  exports: [OutboxService, OutboxDeadLetters, OutboxInbox, OutboxStore],
+  exports: [OutboxService, OutboxDeadLetters, OutboxInbox, BootstrapPublisher, OutboxStore],
 })
 export class OutboxModule
   extends ConfigurableOutboxModule

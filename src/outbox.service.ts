@@ -21,6 +21,7 @@ import type { Pruned, Pruner } from './relay/pruner.js';
 import type { Pump } from './relay/pump.js';
 import type { Relay } from './relay/relay.js';
 import type { NewEvent, OutboxStats, OutboxStore } from './store/outbox-store.js';
+import type { SentinelStats } from './store/sentinel-store.js';
 import { chosenTransaction, type TransactionChoice } from './transaction/chosen-transaction.js';
 import type { OpenTransaction } from './transaction/transaction-tool.js';
 
@@ -53,6 +54,11 @@ export interface Enqueued {
 const LARGEST_PASS = 10_000;
 const ENQUEUE_KEYS = ['tx', 'scheduledAt', 'delayMs', 'id'];
 const ITEM_KEYS = ['eventType', 'payload', 'metadata', 'scheduledAt', 'delayMs', 'id'];
+
+export interface OutboxServiceStats extends OutboxStats {
+  /** Gates of the `BootstrapPublisher`. */
+  readonly gates: SentinelStats;
+}
 
 /** What the service is made of; the module puts it together. */
 export interface OutboxParts {
@@ -158,8 +164,10 @@ export class OutboxService {
   }
 
   /** Counts by state and the age of the oldest due event, cheap enough to ask every few seconds. */
-  async stats(): Promise<OutboxStats> {
-    return this.parts.store.stats();
+  async stats(): Promise<OutboxServiceStats> {
+    const { store } = this.parts;
+    const [events, gates] = await Promise.all([store.stats(), store.sentinels?.stats()]);
+    return { ...events, gates: gates ?? { failing: 0, closed: 0 } };
   }
 
   private async store(events: NewEvent[], choice: TransactionChoice): Promise<Enqueued[]> {

@@ -1,4 +1,5 @@
 // The second door: for the tests of applications.
+export { assertAwaited, type AwaitedDependency } from './assert-awaited.testing.js';
 export { deliverDue } from './outbox.testing.js';
 export { InMemoryOutboxStore } from './store/memory/in-memory-outbox-store.js';
 

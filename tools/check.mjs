@@ -25,6 +25,11 @@ const STEPS = [
   { name: 'tests', command: ['npm', 'test', '--silent'] },
   { name: 'consumers', command: [node, 'tools/consumers.mjs'], onlyIf: 'tools/consumers.mjs' },
   { name: 'demo', command: ['npm', 'run', '--silent', 'demo'], onlyIf: 'examples/quote-request' },
+  {
+    name: 'example',
+    command: ['npm', 'run', '--silent', 'example:bootstrap'],
+    onlyIf: 'examples/bootstrap-sync',
+  },
   // How fast it is, nobody can tell in CI; that it runs, everybody should.
   { name: 'bench', command: ['npm', 'run', '--silent', 'bench:smoke'] },
 ];

@@ -191,6 +191,12 @@ export function attemptFor(payload: unknown): Attempt | undefined {
   return current instanceof Attempt && current.payload === payload ? current : undefined;
 }
 
+/** The name of the listener whose code runs, or was left running; `undefined` outside of one. */
+export function currentListener(): string | undefined {
+  const current = CURRENT.getStore();
+  return current instanceof Attempt ? undefined : current?.listener;
+}
+
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
     (typeof value === 'object' || typeof value === 'function') &&

@@ -9,14 +9,22 @@ export type OutboxErrorCode =
   /** The application lacks something the outbox stands on, e.g. `EventEmitterModule.forRoot()`. */
   | 'SETUP'
   /** The outbox is shutting down and takes no new work. */
-  | 'SHUTTING_DOWN';
+  | 'SHUTTING_DOWN'
+  /** Listeners of a published event have failed, or there are none. */
+  | 'PUBLISH_FAILED'
+  | 'UNHEARD'
+  /** A gate was not passed, and a retry may mend it… */
+  | 'GATE_TRANSIENT'
+  /** …or not; it is closed. */
+  | 'GATE_DETERMINISTIC'
+  | 'GATE_CLOSED';
 
 /**
  * The one error class this library throws. `message` names the field, the value and the fix; `cause` keeps the
  * original error where there was one. Errors of the database itself are passed on as they are.
  */
 export class OutboxError extends Error {
-  override readonly name = 'OutboxError';
+  override readonly name: string = 'OutboxError';
 
   constructor(
     readonly code: OutboxErrorCode,

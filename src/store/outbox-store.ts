@@ -1,5 +1,6 @@
 import type { OutboxEventStatus, PreviousLife } from '../event/outbox-event.js';
 import type { OutboxPayload } from '../event/payload.js';
+import type { SentinelStore } from './sentinel-store.js';
 
 /** An event on its way into the store. */
 export interface NewEvent {
@@ -167,6 +168,9 @@ export interface OutboxStats {
  * - two callers never claim the same event.
  */
 export abstract class OutboxStore {
+  /** Where the sentinels of gates rest, if this store has a place for them. */
+  readonly sentinels?: SentinelStore;
+
   /**
    * Writes events in one statement, all or nothing. An id that is there already is left as it is.
    * @param executor the caller's open transaction; the rows are part of it

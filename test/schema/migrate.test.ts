@@ -264,7 +264,7 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
           release: (destroy) => client.release(destroy),
           query: async (query) => {
             const { text } = query as PgQuery;
-            if (/advisory/.test(text))
+            if (text.startsWith('SELECT pg_advisory'))
               limits.push((await client.query('SHOW lock_timeout')).rows[0]);
             return client.query(query as pg.QueryConfig);
           },

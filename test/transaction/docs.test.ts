@@ -13,6 +13,8 @@ declare module 'nestjs-outbox-relay' {
   interface OutboxEventMap {
     'quote_request.created': { quoteRequestId: string; supplierPhone?: string; projectName?: string };
     'quote_request.accepted': { quoteRequestId: string; amount: number };
+    'record.bulk.upserted': { tenantId: string; recordIds: string[] };
+    'record.bulk.upserted.analytics': { tenantId: string; recordIds: string[] };
   }
 }
 
@@ -63,10 +65,45 @@ const LedgerEntry = new EntitySchema<{ quoteRequestId: string }>({ name: 'l', co
 import { OnEvent } from '@nestjs/event-emitter';
 import { type Delivered } from 'nestjs-outbox-relay';`,
 };
+for (const heading of [
+  'A gate',
+  'Transient or deterministic',
+  'What the caller does',
+  'A stamp of your own',
+  'Large inputs',
+  'Listeners that swallow',
+  'Slow consumers',
+]) {
+  UNDER_HEADING[heading] = `import { Injectable } from '@nestjs/common';
+import { OnEvent } from '@nestjs/event-emitter';
+import {
+  BootstrapPublisher, chunk, GateClosedError, TransientGateError, type Delivered, type Gate,
+} from 'nestjs-outbox-relay';
+interface ProviderRecord { id: string; name: string }
+declare class Provider { fetchRecords(tenantId: string, signal: AbortSignal): Promise<ProviderRecord[]> }
+declare class Records {
+  upsert(records: ProviderRecord[]): Promise<void>;
+  stored(tenantId: string): Promise<ProviderRecord[]>;
+}
+declare class SearchQueue { addBulk(ids: string[]): Promise<void> }
+declare class QuotaExceeded extends Error {}
+declare class UnavailableForRepair extends Error { constructor(since: Date, reason: string) }
+declare const app: import('@nestjs/common').INestApplicationContext;
+declare const publisher: BootstrapPublisher;
+declare const gate: Gate<'record.bulk.upserted', ProviderRecord>;
+declare const rows: ProviderRecord[];
+declare const records: Records;
+declare function sync(tenantId: string): Promise<unknown>;
+declare const sourceId: string;
+declare const sources: {
+  find(id: string): Promise<{ syncedAt: Date | null }>;
+  update(id: string, change: object): Promise<void>;
+};`;
+}
 UNDER_HEADING['In a transaction of your own'] = UNDER_HEADING['Once']!;
 
 const ROOT = path.resolve(import.meta.dirname, '..', '..');
-const DOCUMENTS = ['docs/transactions', 'docs/inbox'];
+const DOCUMENTS = ['docs/transactions', 'docs/inbox', 'docs/bootstrap-gate'];
 
 interface Block {
   heading: string;
@@ -144,7 +181,10 @@ async function compile(document: string, blocks: readonly Block[]): Promise<stri
     compilerOptions: {
       rootDir: '../../..',
       exactOptionalPropertyTypes: false,
-      paths: { 'nestjs-outbox-relay': ['../../../src/index.ts'] },
+      paths: {
+        'nestjs-outbox-relay': ['../../../src/index.ts'],
+        'nestjs-outbox-relay/testing': ['../../../src/testing.ts'],
+      },
     },
     include: ['*.ts'],
     exclude: [],

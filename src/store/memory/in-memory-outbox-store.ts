@@ -20,6 +20,7 @@ import {
   type SqlExecutor,
   type StoredEvent,
 } from '../outbox-store.js';
+import { InMemorySentinelStore } from './in-memory-sentinel-store.js';
 
 interface Row {
   readonly id: string;
@@ -50,6 +51,7 @@ interface Row {
  * `store.advance(2 * 60_000)`.
  */
 export class InMemoryOutboxStore extends OutboxStore {
+  override readonly sentinels = new InMemorySentinelStore(() => this.now());
   private readonly rows = new Map<string, Row>();
   private offsetMs = 0;
   private sequence = 0;

@@ -31,6 +31,7 @@ import {
 } from './event-rows.js';
 import { LowWater } from './low-water.js';
 import { AS_TEXT, ask, type PgPool } from './pg-pool.js';
+import { PostgresSentinelStore } from './postgres-sentinel-store.js';
 import { assertSchemaVersion } from './schema-version.js';
 import type { SqlNames } from './sql-names.js';
 
@@ -39,6 +40,7 @@ import type { SqlNames } from './sql-names.js';
  * not prepared by name, so that a pooler in transaction mode serves as well.
  */
 export class PostgresOutboxStore extends OutboxStore {
+  override readonly sentinels: PostgresSentinelStore;
   private readonly lowWater = new LowWater();
 
   /** @param onClose ends the pool if it is the store's own */
@@ -48,6 +50,7 @@ export class PostgresOutboxStore extends OutboxStore {
     private readonly onClose: () => Promise<void> = async () => {},
   ) {
     super();
+    this.sentinels = new PostgresSentinelStore(pool, names);
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {

@@ -3,7 +3,7 @@ import { AS_TEXT, ask, type PgQuery } from './pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE, type SqlNames } from './sql-names.js';
 
 /** The migration this code was written for: the highest number in `migrations/`. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 /** The newest migration applied to the database; 0 if there is none. */
 export async function readSchemaVersion(

@@ -1,0 +1,141 @@
+import {
+  SentinelStore,
+  type FailureKind,
+  type GateLease,
+  type GateState,
+  type Sentinel,
+  type SentinelClaim,
+  type SentinelClaimRequest,
+  type SentinelFailure,
+  type SentinelFilter,
+  type SentinelStats,
+} from '../sentinel-store.js';
+import { AS_TEXT, ask, type PgPool } from './pg-pool.js';
+import type { SqlNames } from './sql-names.js';
+
+/** Sentinels in PostgreSQL. Every verb is one call of the function of the same name in `migrations/`. */
+export class PostgresSentinelStore extends SentinelStore {
+  constructor(
+    private readonly pool: PgPool,
+    private readonly names: SqlNames,
+  ) {
+    super();
+  }
+
+  async claim(request: SentinelClaimRequest): Promise<SentinelClaim> {
+    const { key, version, heedStamp, leaseToken, leaseMs } = request;
+    const { sentinel, ...answer } = (await this.call(
+      'claim',
+      '$1, $2, $3, $4, $5',
+      [key, version, heedStamp, leaseToken, leaseMs],
+      // Answered when nobody waited any more: nobody would ever end it.
+      (late) => {
+        if ((late as SentinelClaim).answer === 'claimed')
+          void this.release(request).catch(() => {});
+      },
+    )) as Omit<SentinelClaim, 'sentinel'> & { sentinel: Row };
+    return { ...answer, sentinel: toSentinel(sentinel) };
+  }
+
+  async renew(lease: GateLease, leaseMs: number): Promise<boolean> {
+    return (await this.call('renew', '$1, $2, $3, $4', [...values(lease), leaseMs])) === true;
+  }
+
+  async stamp(lease: GateLease, stamped: boolean): Promise<boolean> {
+    return (await this.call('stamp', '$1, $2, $3, $4', [...values(lease), stamped])) === true;
+  }
+
+  async fail(lease: GateLease, failure: SentinelFailure): Promise<Sentinel | null> {
+    const { failures, sameFailures, error, kind, closeMs } = failure;
+    const row = await this.call('fail', '$1, $2, $3, $4, $5, $6, $7, $8', [
+      ...values(lease),
+      failures,
+      sameFailures,
+      error,
+      kind,
+      closeMs,
+    ]);
+    return row === null ? null : toSentinel(row as Row);
+  }
+
+  async release(lease: GateLease): Promise<boolean> {
+    return (await this.call('release', '$1, $2, $3', values(lease))) === true;
+  }
+
+  async reopen(key: string, version: string | undefined): Promise<number> {
+    return (await this.call('reopen', '$1, $2', [key, version ?? null])) as number;
+  }
+
+  async list({ key, failing, limit }: SentinelFilter): Promise<GateState[]> {
+    const rows = await this.call('list', '$1, $2, $3', [key ?? null, failing ?? false, limit]);
+    return (rows as (Row & { running: boolean; closed: boolean })[]).map((row) =>
+      Object.assign(toSentinel(row), { running: row.running, closed: row.closed }),
+    );
+  }
+
+  async stats(): Promise<SentinelStats> {
+    return (await this.call('stats', '', [])) as SentinelStats;
+  }
+
+  private async call(
+    verb: string,
+    parameters: string,
+    given: unknown[],
+    onLate?: (answer: unknown) => void,
+  ): Promise<unknown> {
+    const { rows } = await ask(
+      this.pool,
+      {
+        text: `SELECT to_jsonb(${this.names.qualified(`sentinel_${verb}`)}(${parameters})) AS answer`,
+        values: given,
+        types: AS_TEXT,
+      },
+      (late) => onLate?.(answerOf(late)),
+    );
+    return answerOf(rows);
+  }
+}
+
+/** A row of `outbox_sentinels` as JSON, without its token. */
+interface Row {
+  readonly key: string;
+  readonly version: string;
+  readonly stamped_at: string | null;
+  readonly failures: number;
+  readonly same_failures: number;
+  readonly last_error: string | null;
+  readonly last_error_kind: FailureKind | null;
+  readonly failed_at: string | null;
+  readonly closed_at: string | null;
+  readonly closed_until: string | null;
+  readonly closings: number;
+}
+
+function toSentinel(row: Row): Sentinel {
+  return {
+    key: row.key,
+    version: row.version,
+    stampedAt: date(row.stamped_at),
+    failures: row.failures,
+    sameFailures: row.same_failures,
+    lastError: row.last_error,
+    lastErrorKind: row.last_error_kind,
+    failedAt: date(row.failed_at),
+    closedAt: date(row.closed_at),
+    closedUntil: date(row.closed_until),
+    closings: row.closings,
+  };
+}
+
+function values({ key, version, leaseToken }: GateLease): unknown[] {
+  return [key, version, leaseToken];
+}
+
+function answerOf(rows: unknown[]): unknown {
+  const { answer } = rows[0] as { answer: string | null };
+  return answer === null ? null : (JSON.parse(answer) as unknown);
+}
+
+function date(text: string | null): Date | null {
+  return text === null ? null : new Date(text);
+}
