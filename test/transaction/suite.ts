@@ -231,7 +231,7 @@ export function transactionSuite(tool: Tool): void {
     });
 
     it('an enqueue that fails is thrown and not emitted', async () => {
-      await database.query('ALTER FUNCTION outbox_enqueue RENAME TO outbox_mislaid');
+      await database.query('ALTER FUNCTION outbox_enqueue(jsonb) RENAME TO outbox_mislaid');
       try {
         const failed = open.transaction(async (tx) => {
           await open.insertQuote(tx, 1);
