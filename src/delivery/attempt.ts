@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ListenerMethod } from './listener-registry.js';
+import type { OutboxContext } from './outbox-context.js';
 
 export interface ListenerFailure {
   /** `ClassName.method`, or {@link UNNAMED_LISTENER}. */
@@ -17,6 +18,12 @@ interface Call {
   readonly listener: string;
   state: 'acknowledged' | 'waiting' | 'running' | 'succeeded' | 'failed';
   error: unknown;
+  readonly attempt: Attempt;
+}
+
+/** Where to say that work which nobody awaited has failed. */
+export interface StrayLog {
+  error(message: string): void;
 }
 
 /**
@@ -36,15 +43,14 @@ export class Attempt {
    * @param acknowledged listeners that have succeeded in an earlier attempt
    */
   constructor(
-    readonly payload: object,
+    readonly payload: Readonly<Record<string, unknown>>,
     private readonly expected: readonly ListenerMethod[],
     private readonly acknowledged: readonly string[],
+    readonly strayLog?: StrayLog,
   ) {
-    this.calls = expected.map(({ name }) => ({
-      listener: name,
-      state: acknowledged.includes(name) ? 'acknowledged' : 'waiting',
-      error: undefined,
-    }));
+    this.calls = expected.map(({ name }) =>
+      this.callOf(name, acknowledged.includes(name) ? 'acknowledged' : 'waiting'),
+    );
   }
 
   /** Told when this attempt is over for those still running: a timeout, a lost lease, a shutdown. */
@@ -88,7 +94,7 @@ export class Attempt {
 
   /** Notes the failure of a listener that is not an `@OnEvent` method: first, for others may have failed of it. */
   failUnnamed(error: unknown): void {
-    if (!this.closed) this.calls.unshift({ listener: UNNAMED_LISTENER, state: 'failed', error });
+    if (!this.closed) this.calls.unshift(this.callOf(UNNAMED_LISTENER, 'failed', error));
   }
 
   /**
@@ -133,23 +139,24 @@ export class Attempt {
 
   /** How it ended, once closed. A name that succeeded in one call and failed in another has not succeeded. */
   result(): { succeeded: string[]; failures: readonly ListenerFailure[] } {
-    const failures = this.calls.filter(({ state }) => state === 'failed');
-    const succeeded = this.calls
-      .filter(({ state }) => state === 'succeeded')
-      .map(({ listener }) => listener);
-    return {
-      succeeded: succeeded.filter(
-        (name, index) =>
-          succeeded.indexOf(name) === index && !failures.some(({ listener }) => listener === name),
-      ),
-      failures: failures.map(({ listener, error }) => ({ listener, error })),
-    };
+    const succeeded: string[] = [];
+    const failures: ListenerFailure[] = [];
+    for (const { listener, state, error } of this.calls) {
+      if (state === 'failed') failures.push({ listener, error });
+      if (state === 'succeeded' && !succeeded.includes(listener)) succeeded.push(listener);
+    }
+    const hasFailed = (name: string): boolean => failures.some(({ listener }) => listener === name);
+    return { succeeded: succeeded.filter((name) => !hasFailed(name)), failures };
+  }
+
+  private callOf(listener: string, state: Call['state'], error?: unknown): Call {
+    return { listener, state, error, attempt: this };
   }
 
   private begin(listener: string): Call {
     let call = this.calls.find((known) => known.listener === listener && known.state === 'waiting');
     if (call === undefined) {
-      call = { listener, state: 'running', error: undefined };
+      call = this.callOf(listener, 'running');
       this.calls.push(call);
     }
     call.state = 'running';
@@ -191,10 +198,15 @@ export function attemptFor(payload: unknown): Attempt | undefined {
   return current instanceof Attempt && current.payload === payload ? current : undefined;
 }
 
-/** The name of the listener whose code runs, or was left running; `undefined` outside of one. */
-export function currentListener(): string | undefined {
+/** Whose code runs, or was left running; `undefined` outside of a delivery that has somebody to tell. */
+export function strayWork():
+  { log: StrayLog; id: string; eventType: string; listener: string } | undefined {
   const current = CURRENT.getStore();
-  return current instanceof Attempt ? undefined : current?.listener;
+  const attempt = current instanceof Attempt ? current : current?.attempt;
+  if (attempt?.strayLog === undefined) return undefined;
+  const { id, eventType } = attempt.payload['_outbox'] as OutboxContext;
+  const listener = current instanceof Attempt ? 'a listener' : (current?.listener ?? '');
+  return { log: attempt.strayLog, id, eventType, listener };
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

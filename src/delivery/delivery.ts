@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { eventTypeProblem } from '../event/event-type.js';
 import type { ClaimedEvent } from '../store/outbox-store.js';
-import { Attempt, reportingTo, type ListenerFailure } from './attempt.js';
+import { Attempt, reportingTo, type ListenerFailure, type StrayLog } from './attempt.js';
 import { Deadlines, type Limited } from './deadlines.js';
 import type { Emitter } from './emitter.js';
 import type { ListenerRegistry } from './listener-registry.js';
@@ -49,6 +49,7 @@ export class Delivery {
     private readonly emitter: Emitter,
     private readonly registry: ListenerRegistry,
     { timeoutMs }: DeliveryOptions,
+    private readonly strayLog?: StrayLog,
   ) {
     this.deadlines = new Deadlines(timeoutMs);
   }
@@ -61,7 +62,7 @@ export class Delivery {
     const expected = this.registry.expected(event.eventType);
     for (const listener of expected) observeAgain(listener);
     const payload: Record<string, unknown> = { ...event.payload };
-    const attempt = new Attempt(payload, expected, event.acknowledgedBy);
+    const attempt = new Attempt(payload, expected, event.acknowledgedBy, this.strayLog);
     // Assignment is safe: `_outbox` is no accessor, and enqueue refuses payloads that bring their own.
     payload['_outbox'] = new DeliveryContext(event, attempt);
     const running = new Running(attempt, this.deadlines);

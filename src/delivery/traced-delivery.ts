@@ -1,17 +1,8 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { errorText } from '../event/error-text.js';
 import type { ClaimedEvent } from '../store/outbox-store.js';
-import { currentListener } from './attempt.js';
-import { Delivery, type DeliveryOptions, type RunningDelivery } from './delivery.js';
-import type { Emitter } from './emitter.js';
-import type { ListenerRegistry } from './listener-registry.js';
+import { strayWork } from './attempt.js';
+import { Delivery, type RunningDelivery } from './delivery.js';
 
-interface Trace {
-  readonly event: Pick<ClaimedEvent, 'id' | 'eventType'>;
-  readonly log: { error(message: string): void };
-}
-
-const TRACE = new AsyncLocalStorage<Trace>();
 let watchers = 0;
 let counted = 0;
 
@@ -22,18 +13,9 @@ let counted = 0;
 export class TracedDelivery extends Delivery {
   private watching = false;
 
-  constructor(
-    emitter: Emitter,
-    registry: ListenerRegistry,
-    options: DeliveryOptions,
-    private readonly log: Trace['log'],
-  ) {
-    super(emitter, registry, options);
-  }
-
   override start(event: ClaimedEvent): RunningDelivery {
     if (this.watching) keepCompany();
-    return TRACE.run({ event, log: this.log }, () => super.start(event));
+    return super.start(event);
   }
 
   watch(): void {
@@ -72,11 +54,9 @@ function onUncaught(error: unknown, origin: NodeJS.UncaughtExceptionOrigin): voi
 }
 
 function report(reason: unknown): void {
-  const trace = TRACE.getStore();
-  if (trace === undefined) return;
-  const { eventType, id } = trace.event;
-  trace.log.error(
-    `${eventType} ${id}: ${currentListener() ?? 'a listener'} did not await work that it started, and that has failed ` +
+  const stray = strayWork();
+  stray?.log.error(
+    `${stray.eventType} ${stray.id}: ${stray.listener} did not await work that it started, and that has failed ` +
       `after the listener counted as succeeded (await it, or return its promise): ${errorText(reason)}`,
   );
 }

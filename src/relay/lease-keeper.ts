@@ -5,6 +5,8 @@ import type { Log } from './log.js';
 /** A claimed event this process is responsible for. */
 export interface Held {
   readonly lease: Lease;
+  /** When it was claimed, or last renewed, by the process's steady clock. */
+  heldSince: number;
   /** Called when the lease turned out to belong to somebody else. */
   onLost(): void;
 }
@@ -14,8 +16,8 @@ export interface Held {
  * renewed when a third of it is gone, all that are due in one statement. It looks twice as often as that: a renewal
  * that fails can be tried again several times before the lease is over.
  */
-export class LeaseKeeper {
-  private held = new Map<Held, number>();
+export class LeaseKeeper<Handling extends Held> {
+  private held = new Map<Lease, Handling>();
   private timer: NodeJS.Timeout | undefined;
   private renewing = false;
   private failing = false;
@@ -26,15 +28,23 @@ export class LeaseKeeper {
     private readonly leaseMs: number,
   ) {}
 
-  /** @param since when it was claimed, by the process's steady clock */
-  hold(held: Held, since: number = performance.now()): void {
-    this.held.set(held, since);
+  hold(held: Handling): void {
+    this.held.set(held.lease, held);
     // Not what keeps the process alive: whoever awaits the delivery does.
     this.timer ??= setInterval(() => void this.renew(), this.leaseMs / 6).unref();
   }
 
-  letGo(held: Held): void {
-    this.held.delete(held);
+  /** What is held under this very lease object; `undefined` if nothing is, or not any more. */
+  under(lease: Lease): Handling | undefined {
+    return this.held.get(lease);
+  }
+
+  all(): Iterable<Handling> {
+    return this.held.values();
+  }
+
+  letGo({ lease }: Handling): void {
+    this.held.delete(lease);
     if (this.held.size > 0) return;
     clearInterval(this.timer);
     this.timer = undefined;
@@ -61,9 +71,9 @@ export class LeaseKeeper {
 
   private async renewAgeing(): Promise<void> {
     const now = performance.now();
-    const ageing = [...this.held]
-      .filter(([, since]) => now - since >= this.leaseMs / 3)
-      .map(([held]) => held);
+    const ageing = [...this.held.values()].filter(
+      ({ heldSince }) => now - heldSince >= this.leaseMs / 3,
+    );
     if (ageing.length === 0) return;
     const still = new Set(
       await this.store.renew(
@@ -73,8 +83,8 @@ export class LeaseKeeper {
     );
     for (const held of ageing) {
       // Settled while the statement ran: no longer ours to judge.
-      if (!this.held.has(held)) continue;
-      if (still.has(held.lease.id)) this.held.set(held, now);
+      if (!this.held.has(held.lease)) continue;
+      if (still.has(held.lease.id)) held.heldSince = now;
       else {
         this.letGo(held);
         held.onLost();

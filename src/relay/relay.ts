@@ -21,11 +21,15 @@ class Handling implements Held {
   lost = false;
   delivery: RunningDelivery | undefined;
 
+  heldSince: number;
+
   /** @param claimedAt by the process's own steady clock */
   constructor(
     readonly lease: ClaimedEvent,
     readonly claimedAt: number,
-  ) {}
+  ) {
+    this.heldSince = claimedAt;
+  }
 
   onLost(): void {
     this.lost = true;
@@ -37,9 +41,8 @@ class Handling implements Held {
  * Moves events: claim, deliver, judge, settle. Several relays may work on one table; none needs the others.
  */
 export class Relay implements ConveyorEnds {
-  private readonly leases: LeaseKeeper;
+  private readonly leases: LeaseKeeper<Handling>;
   private readonly outage: Outage;
-  private handlings = new Map<ClaimedEvent, Handling>();
   private readonly conveyors = new Set<Conveyor>();
   /** Under way by hand: a stop waits for their claims too. */
   private readonly passes = new Set<Promise<number>>();
@@ -140,7 +143,7 @@ export class Relay implements ConveyorEnds {
     this.stopping = true;
     for (const conveyor of this.conveyors) conveyor.stop();
     await this.idleWithin(this.settings.shutdownTimeoutMs);
-    for (const { delivery } of this.handlings.values()) {
+    for (const { delivery } of this.leases.all()) {
       delivery?.cancel(new Error('the process is shutting down'));
     }
     await this.idleWithin(LAST_SETTLE_MS);
@@ -175,14 +178,15 @@ export class Relay implements ConveyorEnds {
   }
 
   async handle(event: ClaimedEvent): Promise<Settlement | undefined> {
-    const handling = this.handlings.get(event);
-    if (handling === undefined) return undefined;
+    const handling = this.leases.under(event);
+    // Lost while it waited for a place.
+    if (handling === undefined) {
+      this.reporter.leaseLost(event);
+      return undefined;
+    }
     if (!this.stopping && !handling.lost) handling.delivery = this.delivery.start(event);
     const outcome = (await handling.delivery?.outcome) ?? CANCELLED;
 
-    this.handlings.delete(event);
-    // Begun anew while it is empty: see LeaseKeeper.
-    if (this.handlings.size === 0) this.handlings = new Map();
     this.leases.letGo(handling);
     if (handling.lost) {
       this.reporter.leaseLost(event);
@@ -213,11 +217,7 @@ export class Relay implements ConveyorEnds {
 
   private hold(claimed: readonly ClaimedEvent[]): void {
     const now = performance.now();
-    for (const event of claimed) {
-      const handling = new Handling(event, now);
-      this.handlings.set(event, handling);
-      this.leases.hold(handling, now);
-    }
+    for (const event of claimed) this.leases.hold(new Handling(event, now));
   }
 
   private claimRequest(limit: number): ClaimRequest {

@@ -21,6 +21,7 @@ class RenewingStore extends InMemoryOutboxStore {
 
 class TestHeld implements Held {
   readonly lease = { id: randomUUID(), leaseToken: randomUUID() };
+  heldSince = performance.now();
   lost = 0;
   readonly onLost = (): void => void this.lost++;
 }
@@ -28,7 +29,7 @@ class TestHeld implements Held {
 describe('a lease keeper', () => {
   let store: RenewingStore;
   let log: RecordingLogger;
-  let keeper: LeaseKeeper;
+  let keeper: LeaseKeeper<TestHeld>;
 
   beforeEach(() => {
     jest.useFakeTimers({ now: 0 });

@@ -34,6 +34,7 @@ function epochMs(column: string): string {
 export function toClaimedEvents(rows: readonly TextRow[], leaseToken: string): ClaimedEvent[] {
   // One statement, one moment.
   const claimedAt = rows[0] === undefined ? new Date(NaN) : date(rows[0], 'claimed_at');
+  const sharedType = shared();
   // RETURNING gives rows in the order they lie on disk.
   return rows
     .map((row) => ({ row, due: Number(row['scheduled_at']) }))
@@ -41,7 +42,7 @@ export function toClaimedEvents(rows: readonly TextRow[], leaseToken: string): C
     .map(({ row, due }) => ({
       id: text(row, 'id'),
       leaseToken,
-      eventType: text(row, 'event_type'),
+      eventType: sharedType(text(row, 'event_type')),
       payload: json(row, 'payload') as OutboxPayload,
       metadata: row['metadata'] == null ? {} : (json(row, 'metadata') as OutboxPayload),
       retryCount: Number(row['retry_count']),
@@ -158,6 +159,12 @@ function failure(settlement: {
     acknowledged_by: settlement.acknowledgedBy,
     unheard: false,
   };
+}
+
+/** Gives one string for equal ones in a row: looked up again and again, it is hashed only once. */
+function shared(): (text: string) => string {
+  let last = '';
+  return (given) => (given === last ? last : (last = given));
 }
 
 function text(row: TextRow, column: string): string {
