@@ -553,6 +553,8 @@ function describeGate(open: () => Promise<Place>): void {
     });
 
     it('a run that died over it counts as a failure, and its work is repeated', async () => {
+      await app.close();
+      await start({ relay: { shutdownTimeoutMs: 10 } });
       enqueue = () => new Promise(() => {});
       const hung = publisher.run(gate()).catch(() => {});
       await until(() => loads === 1, { what: 'it is at it' });
@@ -568,6 +570,8 @@ function describeGate(open: () => Promise<Place>): void {
     });
 
     it('work that kills its process three times over closes the gate', async () => {
+      await app.close();
+      await start({ relay: { shutdownTimeoutMs: 10 } });
       enqueue = () => new Promise(() => {});
       const hung: Promise<unknown>[] = [];
       for (let time = 1; time <= 3; time++) {
