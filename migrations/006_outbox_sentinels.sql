@@ -251,6 +251,18 @@ AS $outbox$
   WHERE known.failures > 0;
 $outbox$;
 
+-- For rpc. The other verbs answer an object, a list, a count, true or false; this one's NULL could not be told from no
+-- answer at all, which is what a wrong host or a proxy gives.
+CREATE OR REPLACE FUNCTION public.outbox_sentinel_fail_as_json(
+  key text, version text, lease_token uuid, failures integer, same_failures integer, error text, kind text,
+  close_ms float8)
+RETURNS jsonb
+LANGUAGE sql
+SET search_path = ''
+AS $outbox$
+  SELECT jsonb_build_object('sentinel', public.outbox_sentinel_fail($1, $2, $3, $4, $5, $6, $7, $8));
+$outbox$;
+
 ALTER TABLE public.outbox_sentinels ENABLE ROW LEVEL SECURITY;
 
 -- Closed by default, as the rest of the outbox is.
@@ -272,7 +284,8 @@ BEGIN
     'public.outbox_sentinel_release(text, text, uuid)',
     'public.outbox_sentinel_reopen(text, text)',
     'public.outbox_sentinel_list(text, boolean, integer)',
-    'public.outbox_sentinel_stats()']::regprocedure[]
+    'public.outbox_sentinel_stats()',
+    'public.outbox_sentinel_fail_as_json(text, text, uuid, integer, integer, text, text, float8)']::regprocedure[]
   LOOP
     FOREACH stranger IN ARRAY ARRAY['public', 'anon', 'authenticated'] LOOP
       CONTINUE WHEN stranger <> 'public' AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = stranger);
@@ -292,3 +305,6 @@ $outbox$;
 INSERT INTO public.outbox_migrations (version, name)
 VALUES (6, 'outbox_sentinels')
 ON CONFLICT (version) DO NOTHING;
+
+-- Tells the Data API of the new functions, where there is one.
+NOTIFY pgrst, 'reload schema';

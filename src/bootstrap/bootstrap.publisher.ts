@@ -166,8 +166,8 @@ export class BootstrapPublisher {
     if (this.sentinels !== undefined) return this.sentinels;
     throw new OutboxError(
       'SETUP',
-      'gates need a place for their sentinels: connectionString, pool, InMemoryOutboxStore, or a store of yours with ' +
-        'the property sentinels (a SentinelStore). publish and publishAsync work without',
+      'gates need a place for their sentinels: connectionString, pool, supabase, InMemoryOutboxStore, or a store of ' +
+        'yours with the property sentinels (a SentinelStore). publish and publishAsync work without',
     );
   }
 }

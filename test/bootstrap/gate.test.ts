@@ -23,10 +23,12 @@ import {
   type OutboxModuleOptions,
 } from '../../src/index.js';
 import { InMemoryOutboxStore } from '../../src/testing.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
+import { createDatabase } from '../support/database.js';
 import { startApp, type OutboxApp } from '../support/outbox-app.js';
 import { shiftDate } from '../support/shifted-date.js';
+import { describeOnSupabase } from '../support/supabase/projects.js';
 import { deferred, until } from '../support/until.js';
+import { openMemory, openPostgres, openSupabase, type Place } from './places.js';
 
 const refused = (): Error => Object.assign(new Error('redis is down'), { code: 'ECONNREFUSED' });
 
@@ -42,24 +44,23 @@ class SearchIndex {
   }
 }
 
-type Place = 'PostgreSQL 14' | 'PostgreSQL 18' | 'memory';
+describe('a gate in memory', () => describeGate(openMemory));
+describe('a gate in PostgreSQL 14', () => describeGate(() => openPostgres(14)));
+describe('a gate in PostgreSQL 18', () => describeGate(() => openPostgres(18)));
+describeOnSupabase('a gate in Supabase', (kind) => describeGate(() => openSupabase(kind)));
 
-describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s', (place) => {
-  let database: TestDatabase | undefined;
-  let memory: InMemoryOutboxStore;
+function describeGate(open: () => Promise<Place>): void {
+  let place: Place;
   let app: OutboxApp;
   let publisher: BootstrapPublisher;
   let loads: number;
   let rows: number[];
 
   beforeAll(async () => {
-    if (place === 'memory') return;
-    database = await createDatabase(place === 'PostgreSQL 14' ? 14 : 18);
-    await migrateOutbox({ database: database.pool });
+    place = await open();
   });
   beforeEach(async () => {
-    memory = new InMemoryOutboxStore();
-    await database?.query('TRUNCATE outbox_sentinels');
+    await place.empty();
     queued.length = 0;
     enqueue = () => {};
     loads = 0;
@@ -67,13 +68,10 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
     await start();
   });
   afterEach(() => app.close());
-  afterAll(() => database?.drop());
-
-  const outbox = (): OutboxModuleOptions =>
-    database === undefined ? { store: memory } : { pool: database.pool };
+  afterAll(async () => place[Symbol.asyncDispose]());
 
   async function start(options: Partial<OutboxModuleOptions> = {}): Promise<void> {
-    app = await startApp({ outbox: { ...outbox(), ...options }, providers: [SearchIndex] });
+    app = await startApp({ outbox: { ...place.outbox(), ...options }, providers: [SearchIndex] });
     publisher = app.module.get(BootstrapPublisher);
   }
 
@@ -100,16 +98,6 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
   };
   const state = async () =>
     (await publisher.gates({ key: 'records:7' })).find(({ version }) => version === '1');
-
-  /** The database's time goes by: everything that was written is so much older. */
-  async function advance(ms: number): Promise<void> {
-    memory.advance(ms);
-    await database?.query(
-      `UPDATE outbox_sentinels SET leased_until = leased_until - $1 * interval '1 ms',
-         closed_at = closed_at - $1 * interval '1 ms', closed_until = closed_until - $1 * interval '1 ms'`,
-      [ms],
-    );
-  }
 
   describe('that is passed', () => {
     it('loads, publishes chunk by chunk, and stamps last', async () => {
@@ -307,16 +295,16 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
 
     it('opens after its time, tries once, and closes for longer', async () => {
       await failure();
-      await advance(60_001);
+      await place.advance(60_001);
       expect(await failure()).not.toBeInstanceOf(GateClosedError);
       const closed = (await failure()) as GateClosedError;
       expect(closed.failures).toBe(2);
       // Since the first time; the second closing lasts two minutes.
       expect(Number(closed.until) - Number(closed.since)).toBeGreaterThanOrEqual(180_000);
-      await advance(60_001);
+      await place.advance(60_001);
       expect(await failure()).toBeInstanceOf(GateClosedError);
       expect(loads).toBe(2);
-      await advance(60_001);
+      await place.advance(60_001);
       enqueue = () => {};
       expect(await publisher.run(gate())).toMatchObject({ outcome: 'stamped' });
       expect(await state()).toMatchObject({ closedAt: null, closings: 0, failures: 0 });
@@ -342,9 +330,9 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
     it('closes for as long as closedForMs says', async () => {
       const given = gate({ closedForMs: (closings) => closings * 1_000 });
       await failure(given);
-      await advance(1_001);
+      await place.advance(1_001);
       await failure(given);
-      await advance(1_001);
+      await place.advance(1_001);
       expect(await failure(given)).toBeInstanceOf(GateClosedError);
       expect(loads).toBe(2);
     });
@@ -553,7 +541,7 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
       enqueue = () => go.promise;
       const first = failure();
       await until(() => loads === 1, { what: 'the first is at it' });
-      await advance(30_001);
+      await place.advance(30_001);
       enqueue = () => Promise.reject(refused());
       await failure();
       go.resolve();
@@ -565,10 +553,12 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
     });
 
     it('a run that died over it counts as a failure, and its work is repeated', async () => {
+      await app.close();
+      await start({ relay: { shutdownTimeoutMs: 10 } });
       enqueue = () => new Promise(() => {});
       const hung = publisher.run(gate()).catch(() => {});
       await until(() => loads === 1, { what: 'it is at it' });
-      await advance(30_001);
+      await place.advance(30_001);
       enqueue = () => {};
       expect(await publisher.run(gate())).toMatchObject({ outcome: 'stamped' });
       expect(app.log.messages('warn').join()).toContain(
@@ -580,12 +570,14 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
     });
 
     it('work that kills its process three times over closes the gate', async () => {
+      await app.close();
+      await start({ relay: { shutdownTimeoutMs: 10 } });
       enqueue = () => new Promise(() => {});
       const hung: Promise<unknown>[] = [];
       for (let time = 1; time <= 3; time++) {
         hung.push(publisher.run(gate()).catch(() => {}));
         await until(() => loads === time, { what: `run ${time} is at it` });
-        await advance(30_001);
+        await place.advance(30_001);
       }
       expect(await failure()).toBeInstanceOf(DeterministicGateError);
       expect(await failure()).toBeInstanceOf(GateClosedError);
@@ -696,7 +688,7 @@ describe.each<Place>(['PostgreSQL 14', 'PostgreSQL 18', 'memory'])('a gate in %s
     });
     expect(await publisher.gates()).toEqual([]);
   });
-});
+}
 
 function fail(error: Error): never {
   throw error;

@@ -1,6 +1,5 @@
 import {
   SentinelStore,
-  type FailureKind,
   type GateLease,
   type GateState,
   type Sentinel,
@@ -11,6 +10,7 @@ import {
   type SentinelStats,
 } from '../sentinel-store.js';
 import { AS_TEXT, ask, type PgPool } from './pg-pool.js';
+import { toGateState, toSentinel, type GateStateRow, type SentinelRow } from './sentinel-rows.js';
 import type { SqlNames } from './sql-names.js';
 
 /** Sentinels in PostgreSQL. Every verb is one call of the function of the same name in `migrations/`. */
@@ -33,7 +33,7 @@ export class PostgresSentinelStore extends SentinelStore {
         if ((late as SentinelClaim).answer === 'claimed')
           void this.release(request).catch(() => {});
       },
-    )) as Omit<SentinelClaim, 'sentinel'> & { sentinel: Row };
+    )) as Omit<SentinelClaim, 'sentinel'> & { sentinel: SentinelRow };
     return { ...answer, sentinel: toSentinel(sentinel) };
   }
 
@@ -55,7 +55,7 @@ export class PostgresSentinelStore extends SentinelStore {
       kind,
       closeMs,
     ]);
-    return row === null ? null : toSentinel(row as Row);
+    return row === null ? null : toSentinel(row as SentinelRow);
   }
 
   async release(lease: GateLease): Promise<boolean> {
@@ -68,9 +68,7 @@ export class PostgresSentinelStore extends SentinelStore {
 
   async list({ key, failing, limit }: SentinelFilter): Promise<GateState[]> {
     const rows = await this.call('list', '$1, $2, $3', [key ?? null, failing ?? false, limit]);
-    return (rows as (Row & { running: boolean; closed: boolean })[]).map((row) =>
-      Object.assign(toSentinel(row), { running: row.running, closed: row.closed }),
-    );
+    return (rows as GateStateRow[]).map(toGateState);
   }
 
   async stats(): Promise<SentinelStats> {
@@ -96,37 +94,6 @@ export class PostgresSentinelStore extends SentinelStore {
   }
 }
 
-/** A row of `outbox_sentinels` as JSON, without its token. */
-interface Row {
-  readonly key: string;
-  readonly version: string;
-  readonly stamped_at: string | null;
-  readonly failures: number;
-  readonly same_failures: number;
-  readonly last_error: string | null;
-  readonly last_error_kind: FailureKind | null;
-  readonly failed_at: string | null;
-  readonly closed_at: string | null;
-  readonly closed_until: string | null;
-  readonly closings: number;
-}
-
-function toSentinel(row: Row): Sentinel {
-  return {
-    key: row.key,
-    version: row.version,
-    stampedAt: date(row.stamped_at),
-    failures: row.failures,
-    sameFailures: row.same_failures,
-    lastError: row.last_error,
-    lastErrorKind: row.last_error_kind,
-    failedAt: date(row.failed_at),
-    closedAt: date(row.closed_at),
-    closedUntil: date(row.closed_until),
-    closings: row.closings,
-  };
-}
-
 function values({ key, version, leaseToken }: GateLease): unknown[] {
   return [key, version, leaseToken];
 }
@@ -134,8 +101,4 @@ function values({ key, version, leaseToken }: GateLease): unknown[] {
 function answerOf(rows: unknown[]): unknown {
   const { answer } = rows[0] as { answer: string | null };
   return answer === null ? null : (JSON.parse(answer) as unknown);
-}
-
-function date(text: string | null): Date | null {
-  return text === null ? null : new Date(text);
 }

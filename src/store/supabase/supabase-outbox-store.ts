@@ -35,6 +35,7 @@ import {
 } from './event-json.js';
 import { SupabaseCallError } from './rpc-failure.js';
 import { isLostAnswer, type SupabaseRpc } from './supabase-rpc.js';
+import { SupabaseSentinelStore } from './supabase-sentinel-store.js';
 
 /** Done twice is as good as done once, so it is tried again also when an answer was lost. */
 const REPEATABLE = true;
@@ -51,6 +52,7 @@ const ONCE = false;
  * docs/supabase.md.
  */
 export class SupabaseOutboxStore extends OutboxStore {
+  override readonly sentinels: SupabaseSentinelStore;
   private readonly lowWater = new LowWater();
 
   /** @param onClose ends what was opened beside the store */
@@ -60,6 +62,7 @@ export class SupabaseOutboxStore extends OutboxStore {
     private readonly onClose: () => Promise<void> = async () => {},
   ) {
     super();
+    this.sentinels = new SupabaseSentinelStore(rpc);
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
-import type { OutboxStore, Settlement } from '../../../src/store/outbox-store.js';
+import type { Settlement } from '../../../src/store/outbox-store.js';
 import { sqlNames } from '../../../src/store/postgres/sql-names.js';
 import { openClient } from '../../../src/store/supabase/supabase-client.js';
 import { SupabaseOutboxStore } from '../../../src/store/supabase/supabase-outbox-store.js';
@@ -17,12 +17,36 @@ const PATIENCE = { answerWithinMs: 150, waitsMs: [1, 1] };
 const MOST_TRIES = 3;
 const TOKEN = '00000000-0000-4000-8000-000000000001';
 const CLAIM = { limit: 10, leaseMs: 60_000 };
+const GATE = { key: 'k', version: '1', leaseToken: TOKEN };
+const GATE_CLAIM = { ...GATE, heedStamp: true, leaseMs: 60_000 };
+const GATE_FAILURE = {
+  failures: 2,
+  sameFailures: 1,
+  error: 'x',
+  kind: 'unknown',
+  closeMs: null,
+} as const;
+const SENTINEL_ROW = {
+  key: 'k',
+  version: '1',
+  stamped_at: null,
+  failures: 2,
+  same_failures: 1,
+  last_error: 'x',
+  last_error_kind: 'unknown',
+  failed_at: '2026-01-01T00:00:00.123456+00:00',
+  closed_at: null,
+  closed_until: null,
+  closings: 0,
+  running: false,
+  closed: false,
+};
 
 // A server that answers what it is told, and remembers what it was asked.
 const asked: { path: string; method: string; body: unknown }[] = [];
 let answers: Answer[] = [];
 let url: string;
-let store: OutboxStore;
+let store: SupabaseOutboxStore;
 const server = createServer((request: IncomingMessage, response) => {
   void text(request).then((body) => {
     const { url: path = '', method = '' } = request;
@@ -90,10 +114,18 @@ const VERBS: Record<string, () => Promise<unknown>> = {
   find: () => store.find(TOKEN),
   stats: () => store.stats(),
   check: () => store.check(),
+  'claim of a gate': () => store.sentinels.claim(GATE_CLAIM),
+  'renew of a gate': () => store.sentinels.renew(GATE, 60_000),
+  'stamp of a gate': () => store.sentinels.stamp(GATE, true),
+  'fail of a gate': () => store.sentinels.fail(GATE, GATE_FAILURE),
+  'release of a gate': () => store.sentinels.release(GATE),
+  'reopen of a gate': () => store.sentinels.reopen('k', undefined),
+  'list of gates': () => store.sentinels.list({ limit: 10 }),
+  'stats of gates': () => store.sentinels.stats(),
 };
 
 /** Verbs that must not be done again after an answer was lost. */
-const ONCE = ['claim', 'claimOthers', 'reap', 'redrive', 'discard'];
+const ONCE = ['claim', 'claimOthers', 'reap', 'redrive', 'discard', 'reopen of a gate'];
 
 describe.each(Object.entries(VERBS))('%s', (_, call) => {
   it.each<[string, Answer, string | RegExp]>([
@@ -151,30 +183,30 @@ it.each([
   }
 });
 
+const UNDONE: [string, Answer][] = [
+  ...(['40P01', '55P03', '57014', '53300', '53200'] as const).map((code): [string, Answer] => [
+    code,
+    sqlError(500, code),
+  ]),
+  ...(['PGRST000', 'PGRST002', 'PGRST003'] as const).map((code): [string, Answer] => [
+    code,
+    sqlError(503, code),
+  ]),
+  ['PGRST202 (right after a migration)', sqlError(404, 'PGRST202')],
+  ['status 429', html(429)],
+];
+const UNKNOWN: [string, Answer][] = [
+  ['no answer', hangUp],
+  ...[502, 503, 504, 520, 522, 524].map((status): [string, Answer] => [
+    `status ${status}`,
+    html(status),
+  ]),
+  ['08006', sqlError(500, '08006')],
+  ['PGRST001', sqlError(503, 'PGRST001')],
+];
+
 describe('what is tried again', () => {
   const idsOf = () => json(200, [completed.id]);
-  const UNDONE: [string, Answer][] = [
-    ...(['40P01', '55P03', '57014', '53300', '53200'] as const).map((code): [string, Answer] => [
-      code,
-      sqlError(500, code),
-    ]),
-    ...(['PGRST000', 'PGRST002', 'PGRST003'] as const).map((code): [string, Answer] => [
-      code,
-      sqlError(503, code),
-    ]),
-    ['PGRST202 (right after a migration)', sqlError(404, 'PGRST202')],
-    ['status 429', html(429)],
-  ];
-  const UNKNOWN: [string, Answer][] = [
-    ['no answer', hangUp],
-    ...[502, 503, 504, 520, 522, 524].map((status): [string, Answer] => [
-      `status ${status}`,
-      html(status),
-    ]),
-    ['08006', sqlError(500, '08006')],
-    ['PGRST001', sqlError(503, 'PGRST001')],
-  ];
-
   it.each([...UNDONE, ...UNKNOWN])('an enqueue after %s', async (_, answer) => {
     const event = newEvent();
     answers = [answer, answer, json(200, [event.id])];
@@ -240,6 +272,76 @@ describe('what is tried again', () => {
       '/rest/v1/rpc/outbox_settle_and_claim_as_json',
       '/rest/v1/rpc/outbox_settle',
     ]);
+  });
+});
+
+describe('a gate whose answer was lost', () => {
+  const lists = (...rows: object[]) => json(200, rows);
+  const verbs = () => asked.map(({ path }) => path.replace('/rest/v1/rpc/outbox_sentinel_', ''));
+
+  it.each(UNKNOWN)(
+    'a claim, by %s, is not repeated but given back: it may have been done',
+    async (_, answer) => {
+      answers = [answer, json(200, false)];
+      await expect(store.sentinels.claim(GATE_CLAIM)).rejects.toThrow(
+        /^Supabase, outbox_sentinel_claim: /,
+      );
+      expect(verbs()).toEqual(['claim', 'release']);
+      expect(asked[1]?.body).toEqual({ key: 'k', version: '1', lease_token: TOKEN });
+    },
+  );
+
+  it('a claim that was rolled back is repeated, and one that was refused is not given back', async () => {
+    answers = [sqlError(500, '55P03'), sqlError(403, '42501')];
+    await expect(store.sentinels.claim(GATE_CLAIM)).rejects.toThrow('(status 403, 42501)');
+    expect(verbs()).toEqual(['claim', 'claim']);
+  });
+
+  it('a claim that cannot be given back either tells why it failed, and not that', async () => {
+    answers = [html(504), sqlError(403, '42501')];
+    await expect(store.sentinels.claim(GATE_CLAIM)).rejects.toThrow('(status 504)');
+  });
+
+  it('a renewal is repeated, and the later answer counts', async () => {
+    answers = [hangUp, json(200, true)];
+    expect(await store.sentinels.renew(GATE, 60_000)).toBe(true);
+    answers = [hangUp, json(200, false)];
+    expect(await store.sentinels.renew(GATE, 60_000)).toBe(false);
+  });
+
+  it('a stamp counts as set if it is there, and as lost if it is not', async () => {
+    const stamped = { ...SENTINEL_ROW, stamped_at: '2026-01-01T00:00:00+00:00' };
+    const old = { ...stamped, version: '0' };
+    answers = [hangUp, json(200, false), lists(old, stamped)];
+    expect(await store.sentinels.stamp(GATE, true)).toBe(true);
+    expect(verbs()).toEqual(['stamp', 'stamp', 'list']);
+    answers = [hangUp, json(200, false), lists(old, SENTINEL_ROW)];
+    expect(await store.sentinels.stamp(GATE, true)).toBe(false);
+    answers = [hangUp, json(200, false), lists()];
+    expect(await store.sentinels.stamp(GATE, true)).toBe(false);
+    answers = [json(200, false)];
+    expect(await store.sentinels.stamp(GATE, true)).toBe(false);
+  });
+
+  it('an end without a stamp and a release count as done', async () => {
+    answers = [hangUp, json(200, false)];
+    expect(await store.sentinels.stamp(GATE, false)).toBe(true);
+    answers = [hangUp, json(200, false)];
+    expect(await store.sentinels.release(GATE)).toBe(true);
+    answers = [json(200, false)];
+    expect(await store.sentinels.stamp(GATE, false)).toBe(false);
+    expect(await store.sentinels.release(GATE)).toBe(false);
+  });
+
+  it('a failure counts as stored, and is answered as it is there', async () => {
+    answers = [hangUp, json(200, { sentinel: null }), lists(SENTINEL_ROW)];
+    expect(await store.sentinels.fail(GATE, GATE_FAILURE)).toMatchObject({
+      failures: 2,
+      lastError: 'x',
+      failedAt: new Date('2026-01-01T00:00:00.123Z'),
+    });
+    answers = [json(200, { sentinel: null })];
+    expect(await store.sentinels.fail(GATE, GATE_FAILURE)).toBeNull();
   });
 });
 
