@@ -81,7 +81,7 @@ export async function processes(lab: Lab): Promise<Report> {
       {
         caption:
           `${settings.events.toLocaleString('en-US')} events, stored at once while the relays sleep. Waits: of the ` +
-          `samples (every ${SAMPLE_MS} ms) of sessions at work, how many waited for a row lock, for one of the ` +
+          `samples (every ${SAMPLE_MS} ms) of sessions at work, how many waited for a lock (on a row, or on the file to enlarge it), for one of the ` +
           'server’s own locks, for the disk.',
         columns: [
           'contender',
@@ -90,7 +90,7 @@ export async function processes(lab: Lab): Promise<Report> {
           'min–max',
           'to one',
           'duplicates',
-          'row locks',
+          'locks',
           'server locks',
           'disk',
         ],

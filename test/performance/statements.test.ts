@@ -16,7 +16,7 @@ class Listener {
 
 /**
  * Statements that PostgreSQL was sent, whoever sent them: counted on the connections themselves. Beside them, a process
- * that does not relay wakes those that do, at most every 10 ms.
+ * that does not relay wakes those that do, at most every 3 ms.
  */
 function countStatements(pool: pg.Pool): () => string[] {
   const sent: string[] = [];

@@ -4,8 +4,8 @@ import { AS_TEXT, ask, ended, type PgPool } from './pg-pool.js';
 import type { SqlNames } from './sql-names.js';
 
 // A NOTIFY inside the writing transactions takes a lock that all of them share, and two thirds of the throughput at
-// ten writers (docs/benchmarks.md). One after the commit, from another connection, at most every 10 ms, takes nothing.
-const ANNOUNCE_EVERY_MS = 10;
+// ten writers (docs/benchmarks.md). One after the commit, from another connection, at most every 3 ms, takes nothing.
+const ANNOUNCE_EVERY_MS = 3;
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
@@ -62,9 +62,9 @@ export class PgWakeChannel {
 
   private async notify(): Promise<void> {
     this.lastAnnounced = performance.now();
-    // What fails here is found by the tick.
+    // What fails here is found by the tick; so it need not wait for the disk either, which would be most of the delay.
     await ask(this.pool, {
-      text: `SELECT pg_notify($1, '')`,
+      text: `SELECT pg_notify($1, ''), set_config('synchronous_commit', 'off', true)`,
       values: [this.channel],
       types: AS_TEXT,
     }).catch(() => {});
