@@ -79,6 +79,7 @@ DECLARE
   payload jsonb := '{}';
   place   text;
   entry   text;
+  key     text;
   field   text;
 BEGIN
   place := format('trigger %I on %I.%I', TG_NAME, TG_TABLE_SCHEMA, TG_TABLE_NAME);
@@ -93,13 +94,18 @@ BEGIN
   END IF;
 
   FOREACH entry IN ARRAY TG_ARGV[1:] LOOP
+    key := split_part(entry, ':', 1);
     field := split_part(entry, ':', -1);
-    IF NOT changed ? field THEN
+    IF key = '' OR field = '' OR entry LIKE '%:%:%' OR payload ? key THEN
+      RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+        MESSAGE = format('%s has the argument %L, which is no column or gives a key twice', place, entry),
+        HINT = 'Each argument after the event type is ''column'' or ''key:column'', with a key of its own.';
+    ELSIF NOT changed ? field THEN
       RAISE EXCEPTION USING ERRCODE = 'undefined_column',
         MESSAGE = format('%s names the column %I, which the table does not have', place, field),
         HINT = 'Each argument after the event type is ''column'' or ''key:column''.';
     END IF;
-    payload := payload || jsonb_build_object(split_part(entry, ':', 1), changed -> field);
+    payload := payload || jsonb_build_object(key, changed -> field);
   END LOOP;
 
   PERFORM public.outbox_enqueue(TG_ARGV[0], payload, jsonb_build_object(

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Delivery } from '../delivery/delivery.js';
 import { assertEventType } from '../event/event-type.js';
-import { invalid, OutboxError } from '../event/outbox-error.js';
-import { assertNoReservedKeys, type OutboxPayload } from '../event/payload.js';
+import { OutboxError } from '../event/outbox-error.js';
+import { assertNoReservedKeys, toStorable } from '../event/payload.js';
 import type { Log } from '../relay/log.js';
 import type { ClaimedEvent } from '../store/outbox-store.js';
 import { bounded } from './bounded.js';
@@ -28,12 +28,10 @@ export class Publications {
   /** @throws OutboxError `INVALID_ARGUMENT` */
   prepare(eventType: unknown, payload: unknown): Publication {
     assertEventType(eventType);
-    if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
-      const got = Array.isArray(payload) ? 'an array' : payload === null ? 'null' : typeof payload;
-      throw invalid(`payload must be an object, got ${got}: wrap it, e.g. { items: … }`);
-    }
-    assertNoReservedKeys(payload as OutboxPayload);
-    return { id: randomUUID(), eventType, payload: payload as OutboxPayload };
+    // As it would arrive from the relay: a copy, dates as text, and nothing that could not be stored.
+    const storable = toStorable('payload', payload);
+    assertNoReservedKeys(storable);
+    return { id: randomUUID(), eventType, payload: storable };
   }
 
   /**

@@ -254,11 +254,27 @@ describe('publishAsync', () => {
     await failing;
   });
 
+  it('hands over what would arrive from the relay: a copy, its dates as text', async () => {
+    const heard: unknown[] = [];
+    class Index {
+      @OnEvent('record.upserted')
+      index(event: Record<string, unknown>): void {
+        heard.push(event['at'], event['record']);
+      }
+    }
+    await using app = await startApp({ outbox: store(), providers: [Index] });
+    const record = { id: 1 };
+    await publisherOf(app).publishAsync('record.upserted', { at: new Date(0), record });
+    expect(heard).toEqual(['1970-01-01T00:00:00.000Z', { id: 1 }]);
+    expect(heard[1]).not.toBe(record);
+  });
+
   it.each<[string, unknown, unknown, string]>([
     ['no event type', undefined, {}, 'eventType must be a string'],
     ['the emitter’s own type', 'error', {}, 'has a meaning of its own'],
-    ['an array', 'a', [], 'payload must be an object, got an array'],
-    ['null', 'a', null, 'payload must be an object, got null'],
+    ['an array', 'a', [], 'payload must be a plain JSON object, got an Array'],
+    ['null', 'a', null, 'payload must be a plain JSON object, got null'],
+    ['what JSON cannot hold', 'a', { price: { net: NaN } }, 'payload.price.net is NaN'],
     ['a reserved key', 'a', { _outbox: 1 }, 'payload._outbox is set by the outbox itself'],
   ])('refuses %s', async (_, eventType, payload, message) => {
     await using app = await startApp({ outbox: store() });

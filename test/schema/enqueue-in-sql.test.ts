@@ -274,6 +274,11 @@ describe.each([
         `'a', 'x:nope'`,
         'names the column nope, which the table',
       ],
+      ...["'id', 'id:id'", "':id'", "'id:'", "'a:b:id'"].map((columns) => [
+        'AFTER INSERT ON quotes FOR EACH ROW',
+        `'a', ${columns}`,
+        'is no column or gives a key twice',
+      ]),
       [
         'AFTER INSERT ON quotes FOR EACH ROW',
         `'a', '_outbox:id'`,

@@ -69,7 +69,7 @@ export class SupabaseOutboxStore extends OutboxStore {
     if (executor !== undefined) {
       throw invalid(
         'tx cannot be used with Supabase, where each request is a transaction of its own: enqueue in a database function ' +
-          `of yours with ${this.names.prefix}_enqueue(type, payload) and call that with supabase.rpc(…), or give the outbox a ` +
+          `of yours with ${this.names.prefix}_enqueue(event_type, payload) and call that with supabase.rpc(…), or give the outbox a ` +
           'pg pool instead of supabase',
       );
     }
