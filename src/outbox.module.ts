@@ -29,7 +29,11 @@ import {
   type ResolvedOptions,
 } from './outbox-options.js';
 import { OutboxService, type OutboxParts } from './outbox.service.js';
+import { OutboxHealth } from './monitor/outbox.health.js';
+import { OutboxMonitor } from './monitor/outbox.monitor.js';
+import { ActivityCounter } from './relay/activity-counter.js';
 import { Caretaker } from './relay/caretaker.js';
+import { ALIVE_WITHIN_MS, Heartbeat } from './relay/heartbeat.js';
 import { Pruner } from './relay/pruner.js';
 import { Pump } from './relay/pump.js';
 import { Relay } from './relay/relay.js';
@@ -88,6 +92,7 @@ const providers: Provider[] = [
   },
   ListenerRegistry,
   ListenersExplorer,
+  ActivityCounter,
   {
     provide: EXPLORE,
     inject: [EMITTER, ListenersExplorer],
@@ -107,17 +112,19 @@ const providers: Provider[] = [
   },
   {
     provide: PARTS,
-    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY],
+    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY, ActivityCounter],
     useFactory: (
       options: ResolvedOptions,
       { store, wakeChannel, inbox }: OpenedStore,
       emitter: Emitter,
       delivery: Delivery,
+      counter: ActivityCounter,
     ): OutboxParts => {
       const reporter = new Reporter(
         logger,
         (notice) => void announce(emitter, notice),
         () => Logger.isLevelEnabled('debug'),
+        counter,
       );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
       const pump = new Pump(relay, options.relaying, wakeChannel);
@@ -190,13 +197,17 @@ const providers: Provider[] = [
     inject: [
       PARTS,
       OPENED_STORE,
+      ActivityCounter,
+      ListenerRegistry,
       EXPLORE,
       OutboxLifecycle,
       { token: EventEmitterReadinessWatcher, optional: true },
     ],
     useFactory: (
-      { options, relay, pump, pruner }: OutboxParts,
+      { options, store, relay, pump, pruner }: OutboxParts,
       { prepare }: OpenedStore,
+      counter: ActivityCounter,
+      registry: ListenerRegistry,
       explore: () => void,
       lifecycle: OutboxLifecycle,
       watcher: EventEmitterReadinessWatcher,
@@ -207,6 +218,7 @@ const providers: Provider[] = [
         pump,
         { listenersAttached: () => watcher.waitUntilReady(), storeReady: prepare },
         options.relaying ? () => openTicks(options, caretaker.tick, logger) : undefined,
+        store.activity && new Heartbeat(store.activity, counter, () => registry.known(), logger),
       );
       lifecycle.add({
         start: () => {
@@ -217,6 +229,18 @@ const providers: Provider[] = [
       });
       return worker;
     },
+  },
+  {
+    provide: OutboxMonitor,
+    inject: [OutboxStore, ListenerRegistry],
+    useFactory: (store: OutboxStore, registry: ListenerRegistry) =>
+      new OutboxMonitor(store, () => registry.known(), ALIVE_WITHIN_MS),
+  },
+  {
+    provide: OutboxHealth,
+    inject: [OutboxStore, RelayWorker],
+    useFactory: (store: OutboxStore, worker: RelayWorker) =>
+      new OutboxHealth(store, () => worker.activity),
   },
 ];
 
@@ -236,7 +260,15 @@ const providers: Provider[] = [
 @Module({
   imports: [DiscoveryModule, OutboxLifecycleModule],
   providers,
-  exports: [OutboxService, OutboxDeadLetters, OutboxInbox, BootstrapPublisher, OutboxStore],
+  exports: [
+    OutboxService,
+    OutboxDeadLetters,
+    OutboxInbox,
+    OutboxMonitor,
+    OutboxHealth,
+    BootstrapPublisher,
+    OutboxStore,
+  ],
 })
 export class OutboxModule
   extends ConfigurableOutboxModule
