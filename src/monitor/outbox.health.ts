@@ -66,7 +66,7 @@ export class OutboxHealth {
       );
     }
     if (limits.deadLetters !== false && failed > limits.deadLetters)
-      reasons.push(`there are ${failed} dead letters, more than ${limits.deadLetters}`);
+      reasons.push(`dead letters: ${failed}, more than ${limits.deadLetters}`);
     return {
       status: reasons.length === 0 ? 'up' : 'down',
       reasons,
