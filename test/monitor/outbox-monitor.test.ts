@@ -109,7 +109,10 @@ describe('the monitor', () => {
     );
     await database.query(`UPDATE outbox_relays SET seen_at = now() - interval '25 hours'`);
     const [gone] = await database.query<{ relay_id: string }>('SELECT relay_id FROM outbox_relays');
-    await (await start(true)).close();
+    await using next = await start(true);
+    await until(async () => (await next.monitor.relays()).some(({ alive }) => alive), {
+      what: 'the next relay has reported',
+    });
     expect(await database.query('SELECT FROM outbox_activity')).toEqual([]);
     const left = await database.query('SELECT relay_id FROM outbox_relays');
     expect(left).toHaveLength(1);
@@ -126,7 +129,7 @@ describe('the monitor', () => {
   });
 
   it.each([
-    [{ state: 'failed' }, 'state must be due, scheduled, processing, got failed'],
+    [{ state: 'failed' }, 'state must be due, scheduled, processing, got "failed"'],
     [{ state: 'due', limit: 0 }, 'limit must be a whole number from 1 to 500, got 0'],
     [{ state: 'due', type: 'a' }, 'unknown option type: known are'],
   ])('refuses to list %p', async (options, message) => {
