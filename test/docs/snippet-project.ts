@@ -33,6 +33,9 @@ declare const CompiledQuery: { raw(text: string, parameters?: unknown[]): object
 const IMPORTS: Record<string, string> = {
   Injectable: '@nestjs/common',
   Module: '@nestjs/common',
+  Controller: '@nestjs/common',
+  Get: '@nestjs/common',
+  ServiceUnavailableException: '@nestjs/common',
   Test: '@nestjs/testing',
   EventEmitterModule: '@nestjs/event-emitter',
   OnEvent: '@nestjs/event-emitter',
