@@ -36,12 +36,15 @@ import { Relay } from './relay/relay.js';
 import { RelayWorker } from './relay/relay.worker.js';
 import { Reporter, type DeadLetterNotice } from './relay/reporter.js';
 import { OutboxStore } from './store/outbox-store.js';
+import { openTelemetry } from './telemetry/open-telemetry.js';
+import { NO_TELEMETRY, type Telemetry } from './telemetry/telemetry.js';
 
 /** The token of the options, complete and checked. */
 export const RESOLVED_OPTIONS = Symbol('outbox options');
 const OPENED_STORE = Symbol('outbox store, opened');
 const EMITTER = Symbol('outbox emitter');
 const DELIVERY = Symbol('outbox delivery');
+const TELEMETRY = Symbol('outbox telemetry');
 const EXPLORE = Symbol('outbox listeners, explored once');
 const PARTS = Symbol('outbox parts');
 
@@ -86,6 +89,12 @@ const providers: Provider[] = [
       );
     },
   },
+  {
+    provide: TELEMETRY,
+    inject: [RESOLVED_OPTIONS],
+    useFactory: async ({ telemetry, schema, table }: ResolvedOptions): Promise<Telemetry> =>
+      telemetry ? openTelemetry(`${schema}.${table}`, logger) : NO_TELEMETRY,
+  },
   ListenerRegistry,
   ListenersExplorer,
   {
@@ -101,28 +110,37 @@ const providers: Provider[] = [
   },
   {
     provide: DELIVERY,
-    inject: [RESOLVED_OPTIONS, EMITTER, ListenerRegistry],
-    useFactory: ({ relay }: ResolvedOptions, emitter: Emitter, registry: ListenerRegistry) =>
-      new TracedDelivery(emitter, registry, { timeoutMs: relay.listenerTimeoutMs }, logger),
+    inject: [RESOLVED_OPTIONS, EMITTER, ListenerRegistry, TELEMETRY],
+    useFactory: (
+      { relay }: ResolvedOptions,
+      emitter: Emitter,
+      registry: ListenerRegistry,
+      telemetry: Telemetry,
+    ) => {
+      const options = { timeoutMs: relay.listenerTimeoutMs };
+      return new TracedDelivery(emitter, registry, options, logger, telemetry);
+    },
   },
   {
     provide: PARTS,
-    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY],
+    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY, TELEMETRY],
     useFactory: (
       options: ResolvedOptions,
       { store, wakeChannel, inbox }: OpenedStore,
       emitter: Emitter,
       delivery: Delivery,
+      telemetry: Telemetry,
     ): OutboxParts => {
       const reporter = new Reporter(
         logger,
         (notice) => void announce(emitter, notice),
         () => Logger.isLevelEnabled('debug'),
+        telemetry,
       );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
       const pump = new Pump(relay, options.relaying, wakeChannel);
       const pruner = new Pruner(store, options.retention, inbox?.prune.bind(inbox));
-      return { options, store, emitter, relay, pump, pruner };
+      return { options, store, emitter, relay, pump, pruner, telemetry };
     },
   },
   {
@@ -149,6 +167,7 @@ const providers: Provider[] = [
       DELIVERY,
       EXPLORE,
       OutboxLifecycle,
+      TELEMETRY,
       { token: EventEmitterReadinessWatcher, optional: true },
     ],
     useFactory: (
@@ -157,6 +176,7 @@ const providers: Provider[] = [
       delivery: TracedDelivery,
       explore: () => void,
       lifecycle: OutboxLifecycle,
+      telemetry: Telemetry,
       watcher: EventEmitterReadinessWatcher,
     ) => {
       const listenersAttached = async (): Promise<void> => {
@@ -174,6 +194,7 @@ const providers: Provider[] = [
         store.sentinels,
         logger,
         relay.shutdownTimeoutMs,
+        telemetry,
       );
       lifecycle.add({
         start: () => delivery.watch(),
@@ -195,7 +216,7 @@ const providers: Provider[] = [
       { token: EventEmitterReadinessWatcher, optional: true },
     ],
     useFactory: (
-      { options, relay, pump, pruner }: OutboxParts,
+      { options, store, relay, pump, pruner, telemetry }: OutboxParts,
       { prepare }: OpenedStore,
       explore: () => void,
       lifecycle: OutboxLifecycle,
@@ -208,12 +229,23 @@ const providers: Provider[] = [
         { listenersAttached: () => watcher.waitUntilReady(), storeReady: prepare },
         options.relaying ? () => openTicks(options, caretaker.tick, logger) : undefined,
       );
+      // Only where events are relayed: one answer for all processes is enough.
+      const gauges = {
+        relaying: () => relay.isOpen,
+        events: () => store.stats(),
+        gates: async () => store.sentinels?.stats(),
+      };
+      let unobserve = (): void => {};
       lifecycle.add({
         start: () => {
           explore();
           worker.start();
+          if (options.relaying) unobserve = telemetry.observe(gauges);
         },
-        stop: () => worker.stop(),
+        stop: async () => {
+          await worker.stop();
+          unobserve();
+        },
       });
       return worker;
     },
