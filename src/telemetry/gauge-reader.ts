@@ -34,7 +34,7 @@ export class GaugeReader {
     private readonly askEveryMs = ASK_EVERY_MS,
   ) {}
 
-  /** `undefined`: the store fails or is slow. A gap tells that, an old value would not. */
+  /** `undefined`: the store fails, or does not answer in time. */
   async read(): Promise<GaugeReading | undefined> {
     const now = performance.now();
     if (this.asked === undefined || (!this.waiting && now - this.askedAt >= this.askEveryMs)) {

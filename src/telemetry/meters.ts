@@ -134,6 +134,8 @@ export class Meters {
     const callback = async (result: BatchObservableResult): Promise<void> => {
       result.observe(gauges.relayAlive, source.relaying() ? 1 : 0, this.own);
       const reading = await reader.read();
+      // An SDK goes on telling what it heard last; so it must hear that nothing was heard.
+      result.observe(gauges.storeUp, reading === undefined ? 0 : 1, this.own);
       if (reading !== undefined) observeReading(result, gauges, reading, this.own);
     };
     this.meter.addBatchObservableCallback(callback, all);
@@ -215,6 +217,7 @@ function gaugesOf(meter: Meter) {
     meter.createObservableGauge(name, { unit, description });
   return {
     relayAlive: gauge(METRIC.relayAlive, '', '1 while this process relays'),
+    storeUp: gauge(METRIC.storeUp, '', '1 if the store answered; if not, the other gauges are old'),
     due: gauge(METRIC.due, '{event}', 'Events that are due and not claimed'),
     scheduled: gauge(METRIC.scheduled, '{event}', 'Events for later, or waiting for a retry'),
     processing: gauge(METRIC.processing, '{event}', 'Events that are claimed'),

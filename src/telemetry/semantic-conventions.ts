@@ -43,6 +43,7 @@ export const METRIC = {
   gateFailures: 'outbox.gate.failures',
   gateClosings: 'outbox.gate.closings',
   relayAlive: 'outbox.relay.alive',
+  storeUp: 'outbox.store.up',
   due: 'outbox.events.due',
   scheduled: 'outbox.events.scheduled',
   processing: 'outbox.events.processing',

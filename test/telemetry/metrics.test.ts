@@ -176,7 +176,7 @@ describe('gates', () => {
   it('count their failures by kind, and what closed them', async () => {
     await using telemetry = startTelemetry();
     await using app = await startApp({
-      outbox: { store: new InMemoryOutboxStore(), relay: {} },
+      outbox: { store: new InMemoryOutboxStore() },
       providers: [Listeners],
     });
     const publisher = app.module.get(BootstrapPublisher);
@@ -205,12 +205,6 @@ describe('gates', () => {
     expect(await telemetry.measured('outbox.gate.closings')).toEqual([
       { value: 1, attributes: TABLE },
     ]);
-    expect(await telemetry.measured('outbox.gates.failing')).toEqual([
-      { value: 2, attributes: TABLE },
-    ]);
-    expect(await telemetry.measured('outbox.gates.closed')).toEqual([
-      { value: 1, attributes: TABLE },
-    ]);
   });
 });
 
@@ -223,6 +217,7 @@ describe('gauges', () => {
     'outbox.events.unheard',
     'outbox.oldest_due.age',
     'outbox.relay.alive',
+    'outbox.store.up',
   ];
 
   it('are what the store says, where events are relayed', async () => {
@@ -254,21 +249,55 @@ describe('gauges', () => {
     expect(await read('outbox.events.unheard')).toBe(1);
     expect(await read('outbox.oldest_due.age')).toBeCloseTo(7, 0);
     expect(await read('outbox.relay.alive')).toBe(1);
+    expect(await read('outbox.store.up')).toBe(1);
   });
 
-  it('are there only while the process relays', async () => {
+  it('are not there in a process that does not relay', async () => {
     await using telemetry = startTelemetry();
-    const silent = async (): Promise<boolean> => {
-      const points = await Promise.all(GAUGES.map((metric) => telemetry.measured(metric)));
-      return points.flat().length === 0;
-    };
     await using writer = await startApp({ outbox: { store: new InMemoryOutboxStore() } });
     await writer.outbox.enqueue('good', {});
-    expect(await silent()).toBe(true);
-    const app = await startApp({ outbox: { store: new InMemoryOutboxStore(), relay: {} } });
-    expect(await silent()).toBe(false);
+    for (const metric of GAUGES) expect(await telemetry.measured(metric)).toEqual([]);
+  });
+
+  it('ask the store no more once the application is closed', async () => {
+    await using telemetry = startTelemetry();
+    const store = new InMemoryOutboxStore();
+    let asked = 0;
+    const stats = store.stats.bind(store);
+    store.stats = () => {
+      asked++;
+      return stats();
+    };
+    const app = await startApp({ outbox: { store, relay: {} } });
     await app.close();
-    expect(await silent()).toBe(true);
+    await telemetry.names();
+    expect(asked).toBe(0);
+  });
+
+  it('say so when the store does not answer', async () => {
+    await using telemetry = startTelemetry();
+    const store = new InMemoryOutboxStore();
+    store.stats = async () => {
+      throw new Error('no database');
+    };
+    await using app = await startApp({ outbox: { store, relay: {} } });
+    expect(app.log.messages('error')).toEqual([]);
+    expect(await telemetry.measured('outbox.store.up')).toEqual([{ value: 0, attributes: TABLE }]);
+    expect(await telemetry.measured('outbox.events.due')).toEqual([]);
+    expect(await telemetry.measured('outbox.relay.alive')).toMatchObject([{ value: 1 }]);
+  });
+
+  it('tell how many gates fail, and how many are closed', async () => {
+    await using telemetry = startTelemetry();
+    const store = new InMemoryOutboxStore();
+    store.sentinels.stats = async () => ({ failing: 2, closed: 1 });
+    await using app = await startApp({ outbox: { store, relay: {} } });
+    expect(await app.outbox.stats()).toMatchObject({ gates: { failing: 2, closed: 1 } });
+    for (const [metric, value] of [
+      ['outbox.gates.failing', 2],
+      ['outbox.gates.closed', 1],
+    ] as const)
+      expect(await telemetry.measured(metric)).toEqual([{ value, attributes: TABLE }]);
   });
 
   it('of two outboxes in one process are told apart by their tables', async () => {
