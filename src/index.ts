@@ -14,6 +14,14 @@ export {
   type RedriveOptions,
 } from './dead-letter/dead-letters.service.js';
 export { OutboxInbox, type HandledEvent, type OnceOptions } from './inbox/inbox.service.js';
+export {
+  OutboxMonitor,
+  type ActivityOptions,
+  type ListEventsOptions,
+  type MonitoredRelay,
+} from './monitor/outbox.monitor.js';
+export { OutboxHealth, type HealthReport, type HealthThresholds } from './monitor/outbox.health.js';
+export type { RelayActivity } from './relay/relay.worker.js';
 export { BootstrapPublisher, type ListGatesOptions } from './bootstrap/bootstrap.publisher.js';
 export type { Gate, GateResult, GateRun } from './bootstrap/gate.js';
 export {
@@ -62,7 +70,10 @@ export {
   type DeadLetterFilter,
   type DeadLetterPage,
   type DeadLetterPageRequest,
+  type EventPage,
+  type EventPageRequest,
   type Lease,
+  type ListedEvent,
   type NewEvent,
   type OutboxStats,
   type PruneRequest,
@@ -72,6 +83,15 @@ export {
   type SqlExecutor,
   type StoredEvent,
 } from './store/outbox-store.js';
+export {
+  ActivityStore,
+  type Activity,
+  type ActivityCount,
+  type ActivityRequest,
+  type KnownListener,
+  type RelayReport,
+  type RelayState,
+} from './store/activity-store.js';
 export {
   SentinelStore,
   type FailureKind,

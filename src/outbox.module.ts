@@ -29,7 +29,11 @@ import {
   type ResolvedOptions,
 } from './outbox-options.js';
 import { OutboxService, type OutboxParts } from './outbox.service.js';
+import { OutboxHealth } from './monitor/outbox.health.js';
+import { OutboxMonitor } from './monitor/outbox.monitor.js';
+import { ActivityCounter } from './relay/activity-counter.js';
 import { Caretaker } from './relay/caretaker.js';
+import { ALIVE_WITHIN_MS, Heartbeat } from './relay/heartbeat.js';
 import { Pruner } from './relay/pruner.js';
 import { Pump } from './relay/pump.js';
 import { Relay } from './relay/relay.js';
@@ -97,6 +101,7 @@ const providers: Provider[] = [
   },
   ListenerRegistry,
   ListenersExplorer,
+  ActivityCounter,
   {
     provide: EXPLORE,
     inject: [EMITTER, ListenersExplorer],
@@ -123,19 +128,21 @@ const providers: Provider[] = [
   },
   {
     provide: PARTS,
-    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY, TELEMETRY],
+    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY, TELEMETRY, ActivityCounter],
     useFactory: (
       options: ResolvedOptions,
       { store, wakeChannel, inbox }: OpenedStore,
       emitter: Emitter,
       delivery: Delivery,
       telemetry: Telemetry,
+      counter: ActivityCounter,
     ): OutboxParts => {
       const reporter = new Reporter(
         logger,
         (notice) => void announce(emitter, notice),
         () => Logger.isLevelEnabled('debug'),
         telemetry,
+        counter,
       );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
       const pump = new Pump(relay, options.relaying, wakeChannel);
@@ -211,6 +218,8 @@ const providers: Provider[] = [
     inject: [
       PARTS,
       OPENED_STORE,
+      ActivityCounter,
+      ListenerRegistry,
       EXPLORE,
       OutboxLifecycle,
       { token: EventEmitterReadinessWatcher, optional: true },
@@ -218,6 +227,8 @@ const providers: Provider[] = [
     useFactory: (
       { options, store, relay, pump, pruner, telemetry }: OutboxParts,
       { prepare }: OpenedStore,
+      counter: ActivityCounter,
+      registry: ListenerRegistry,
       explore: () => void,
       lifecycle: OutboxLifecycle,
       watcher: EventEmitterReadinessWatcher,
@@ -228,6 +239,7 @@ const providers: Provider[] = [
         pump,
         { listenersAttached: () => watcher.waitUntilReady(), storeReady: prepare },
         options.relaying ? () => openTicks(options, caretaker.tick, logger) : undefined,
+        store.activity && new Heartbeat(store.activity, counter, () => registry.known(), logger),
       );
       // Only where events are relayed: one answer for all processes is enough.
       const gauges = {
@@ -250,6 +262,18 @@ const providers: Provider[] = [
       return worker;
     },
   },
+  {
+    provide: OutboxMonitor,
+    inject: [OutboxStore, ListenerRegistry],
+    useFactory: (store: OutboxStore, registry: ListenerRegistry) =>
+      new OutboxMonitor(store, () => registry.known(), ALIVE_WITHIN_MS),
+  },
+  {
+    provide: OutboxHealth,
+    inject: [OutboxStore, RelayWorker],
+    useFactory: (store: OutboxStore, worker: RelayWorker) =>
+      new OutboxHealth(store, () => worker.activity),
+  },
 ];
 
 /**
@@ -268,7 +292,15 @@ const providers: Provider[] = [
 @Module({
   imports: [DiscoveryModule, OutboxLifecycleModule],
   providers,
-  exports: [OutboxService, OutboxDeadLetters, OutboxInbox, BootstrapPublisher, OutboxStore],
+  exports: [
+    OutboxService,
+    OutboxDeadLetters,
+    OutboxInbox,
+    OutboxMonitor,
+    OutboxHealth,
+    BootstrapPublisher,
+    OutboxStore,
+  ],
 })
 export class OutboxModule
   extends ConfigurableOutboxModule

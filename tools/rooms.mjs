@@ -23,6 +23,7 @@ const ROOMS = [
   'bootstrap',
   'dead-letter',
   'inbox',
+  'monitor',
 ];
 const PACKAGE = 'nestjs-outbox-relay';
 

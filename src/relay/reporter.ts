@@ -1,6 +1,7 @@
 import type { ClaimedEvent, Settlement } from '../store/outbox-store.js';
 import type { ListenerFailure } from '../delivery/attempt.js';
 import { NO_TELEMETRY, type Telemetry } from '../telemetry/telemetry.js';
+import type { ActivityCounter } from './activity-counter.js';
 import type { Log } from './log.js';
 
 /** Told to the application when an event is set aside (as the local event `outbox.dead_letter`). */
@@ -20,6 +21,7 @@ export class Reporter {
     private readonly onDeadLetter: (notice: DeadLetterNotice) => void,
     private readonly debugEnabled: () => boolean = () => true,
     private readonly telemetry: Telemetry = NO_TELEMETRY,
+    private readonly counter?: ActivityCounter,
   ) {}
 
   settled(settled: readonly { event: ClaimedEvent; settlement: Settlement }[]): void {
@@ -27,6 +29,7 @@ export class Reporter {
     const debugs = this.debugEnabled();
     for (const { event, settlement } of settled) {
       this.telemetry.settled(event.eventType, settlement.outcome);
+      this.counter?.count(event.eventType, settlement.outcome);
       if (settlement.outcome !== 'completed') this.notDelivered(event, settlement);
       else if (debugs) this.log.debug(`${event.eventType} ${event.id} delivered`);
     }

@@ -9,6 +9,7 @@ import {
   type MeterProvider,
   type Span,
   type TextMapPropagator,
+  type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api';
 import { OnEvent } from '@nestjs/event-emitter';
@@ -42,14 +43,20 @@ const SDKS: Record<string, () => void> = {
     trace.setGlobalTracerProvider({ getTracer: () => broken() });
   },
   'cannot end a span': () => {
-    trace.setGlobalTracerProvider({ getTracer: () => broken({ startSpan: () => brokenSpan }) });
+    trace.setGlobalTracerProvider({
+      getTracer: () => broken<Tracer>({ startSpan: () => brokenSpan }),
+    });
   },
   'cannot enter a context': () => {
-    trace.setGlobalTracerProvider({ getTracer: () => broken({ startSpan: () => brokenSpan }) });
+    trace.setGlobalTracerProvider({
+      getTracer: () => broken<Tracer>({ startSpan: () => brokenSpan }),
+    });
     context.setGlobalContextManager(broken<ContextManager>({ disable }));
   },
   'throws when it leaves a context': () => {
-    trace.setGlobalTracerProvider({ getTracer: () => broken({ startSpan: () => brokenSpan }) });
+    trace.setGlobalTracerProvider({
+      getTracer: () => broken<Tracer>({ startSpan: () => brokenSpan }),
+    });
     const manager = {
       disable,
       with: (_context: unknown, work: () => unknown) => {
@@ -60,7 +67,9 @@ const SDKS: Record<string, () => void> = {
     context.setGlobalContextManager(broken<ContextManager>(manager as never));
   },
   'cannot propagate': () => {
-    trace.setGlobalTracerProvider({ getTracer: () => broken({ startSpan: () => brokenSpan }) });
+    trace.setGlobalTracerProvider({
+      getTracer: () => broken<Tracer>({ startSpan: () => brokenSpan }),
+    });
     propagation.setGlobalPropagator(broken<TextMapPropagator>());
   },
   'cannot make an instrument': () => {
