@@ -33,10 +33,9 @@ export class Guard {
         }
       }),
     );
-    const known = outcome as { readonly value: T } | { readonly error: unknown } | undefined;
-    if (known === undefined) return work();
-    if ('error' in known) throw known.error;
-    return known.value;
+    if (outcome === undefined) return work();
+    if ('error' in outcome) throw outcome.error;
+    return outcome.value;
   }
 
   private say(error: unknown): void {

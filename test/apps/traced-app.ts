@@ -5,9 +5,9 @@
  * on stdout which spans have ended.
  */
 import 'reflect-metadata';
-import { context, propagation, SpanKind, trace } from '@opentelemetry/api';
+import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import { ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core';
 import {
   SimpleSpanProcessor,
   TracerProvider,
@@ -47,7 +47,7 @@ function say(message: { type: string } & Record<string, unknown>): void {
 const saying: SpanExporter = {
   export(spans, done) {
     for (const span of spans) say({ type: 'span', ...said(span) });
-    done({ code: 0 });
+    done({ code: ExportResultCode.SUCCESS });
   },
   shutdown: async () => {},
 };
@@ -60,7 +60,7 @@ function said(span: ReadableSpan): SaidSpan {
     spanId,
     parentId: span.parentSpanContext?.spanId,
     links: span.links.map((link) => link.context.spanId),
-    failed: span.status.code === 2,
+    failed: span.status.code === SpanStatusCode.ERROR,
     attributes: span.attributes,
   };
 }

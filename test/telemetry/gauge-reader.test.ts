@@ -31,7 +31,7 @@ it('the store is asked once for all who collect within a few seconds', async () 
   const source = sourceOf(async () => STATS);
   const reader = new GaugeReader(source);
   expect(await Promise.all([reader.read(), reader.read(), reader.read()])).toEqual(
-    Array(3).fill({ events: STATS, gates: undefined }),
+    Array.from({ length: 3 }, () => ({ events: STATS, gates: undefined })),
   );
   await reader.read();
   expect(source.asked()).toBe(1);

@@ -22,7 +22,7 @@ it('one trace leads from the HTTP request through another process and a retry to
   const { port } = await web.message('ready');
   await relay.message('ready');
 
-  const answer = await fetch(`http://127.0.0.1:${port}/quotes`, {
+  const answer = await fetch(`http://127.0.0.1:${String(port)}/quotes`, {
     method: 'POST',
     headers: { traceparent: `00-${TRACE}-${CALLER}-01` },
   });
@@ -89,11 +89,13 @@ it('without @opentelemetry/api the application starts and delivers as ever', asy
 
 /** Each span on a line, below its parent. */
 function tree(spans: readonly SaidSpan[], parent: string, depth = 0): string[] {
-  return spans
-    .filter(({ parentId }) => parentId === parent)
-    .flatMap(({ name, spanId, failed, attributes }) => {
-      const words = [name, attributes['outbox.attempt'], failed ? 'failed' : undefined];
-      const line = words.filter((word) => word !== undefined).join(' ');
-      return ['  '.repeat(depth) + line, ...tree(spans, spanId, depth + 1)];
-    });
+  const children = spans.filter(({ parentId }) => parentId === parent);
+  return children.flatMap((span) =>
+    ['  '.repeat(depth) + shown(span)].concat(tree(spans, span.spanId, depth + 1)),
+  );
+}
+
+function shown({ name, failed, attributes }: SaidSpan): string {
+  const attempt = attributes['outbox.attempt'];
+  return `${name}${typeof attempt === 'number' ? ` ${attempt}` : ''}${failed ? ' failed' : ''}`;
 }

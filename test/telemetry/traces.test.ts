@@ -195,7 +195,7 @@ describe('a delivery', () => {
 
     const sent = telemetry.span('enqueue quote.created');
     const spans = telemetry.spans().filter(({ name }) => name === 'deliver quote.created');
-    expect(spans.map(({ attributes }) => attributes[LISTENER]).toSorted()).toEqual([
+    expect(spans.map(({ attributes }) => String(attributes[LISTENER])).toSorted()).toEqual([
       'Admin.notify',
       'Supplier.notify',
     ]);
