@@ -1,0 +1,9 @@
+declare module 'nestjs-outbox-relay' {
+  interface OutboxEventMap {
+    'quote.created': { quoteId: string };
+    'quote.notified': { quoteId: string };
+    'quote.cancelled': { quoteId: string };
+  }
+}
+
+export {};
