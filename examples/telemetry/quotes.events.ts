@@ -1,3 +1,5 @@
+import 'nestjs-outbox-relay';
+
 declare module 'nestjs-outbox-relay' {
   interface OutboxEventMap {
     'quote.created': { quoteId: string };
@@ -5,5 +7,3 @@ declare module 'nestjs-outbox-relay' {
     'quote.cancelled': { quoteId: string };
   }
 }
-
-export {};

@@ -108,7 +108,7 @@ function unknownIn(expression: string): string[] {
     expression.replaceAll('$__rate_interval', '5m').replaceAll('${datasource}', ''),
   );
   const labelsOf = (metric: string) => [...(exported.get(metric) ?? []), ...OF_PROMETHEUS];
-  const ofAny = selectors.flatMap(({ metric }) => labelsOf(metric));
+  const ofAny = new Set(selectors.flatMap(({ metric }) => labelsOf(metric)));
   return [
     ...selectors.filter(({ metric }) => !exported.has(metric)).map(({ metric }) => metric),
     ...selectors.flatMap(({ metric, labels }) =>
@@ -116,7 +116,7 @@ function unknownIn(expression: string): string[] {
         .filter((label) => !labelsOf(metric).includes(label))
         .map((label) => `${metric}{${label}}`),
     ),
-    ...grouping.filter((label) => !ofAny.includes(label)).map((label) => `by (${label})`),
+    ...grouping.filter((label) => !ofAny.has(label)).map((label) => `by (${label})`),
   ];
 }
 
