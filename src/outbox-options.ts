@@ -90,6 +90,11 @@ export interface OutboxModuleOptions {
    * `() => (txHost.isTransactionActive() ? txHost.tx : undefined)`. Default: calls without `tx` are in none.
    */
   readonly currentTransaction?: CurrentTransaction | undefined;
+  /**
+   * Traces and metrics, where `@opentelemetry/api` is installed and its SDK was started before the application; `false`
+   * turns them off. Default `true`.
+   */
+  readonly telemetry?: boolean;
 }
 
 /** The options, complete and checked. */
@@ -109,6 +114,7 @@ export interface ResolvedOptions {
   readonly onStoreFailure: 'emit' | 'throw';
   readonly maxPayloadBytes: number;
   readonly currentTransaction: CurrentTransaction | undefined;
+  readonly telemetry: boolean;
 }
 
 const DAY_MS = 86_400_000;
@@ -120,6 +126,7 @@ export const DEFAULTS = Object.freeze({
   migrate: false,
   onStoreFailure: 'emit',
   maxPayloadBytes: DEFAULT_MAX_PAYLOAD_BYTES,
+  telemetry: true,
   retry: DEFAULT_RETRY_POLICY,
   relay: Object.freeze({
     batchSize: 100,
@@ -151,6 +158,7 @@ const KEYS = {
     'onStoreFailure',
     'maxPayloadBytes',
     'currentTransaction',
+    'telemetry',
   ],
   retry: ['maxRetries', 'backoff', 'maxBackoffMs', 'jitter'],
   relay: [...Object.keys(DEFAULTS.relay), 'boss', 'connectionString'],
@@ -194,6 +202,7 @@ export function resolveOptions(options: OutboxModuleOptions): ResolvedOptions {
       256 * 1_048_576,
     ),
     currentTransaction: optionalFunction('currentTransaction', options.currentTransaction),
+    telemetry: boolean('telemetry', options.telemetry ?? DEFAULTS.telemetry),
   });
 }
 

@@ -40,12 +40,15 @@ import { Relay } from './relay/relay.js';
 import { RelayWorker } from './relay/relay.worker.js';
 import { Reporter, type DeadLetterNotice } from './relay/reporter.js';
 import { OutboxStore } from './store/outbox-store.js';
+import { openTelemetry } from './telemetry/open-telemetry.js';
+import { NO_TELEMETRY, type Telemetry } from './telemetry/telemetry.js';
 
 /** The token of the options, complete and checked. */
 export const RESOLVED_OPTIONS = Symbol('outbox options');
 const OPENED_STORE = Symbol('outbox store, opened');
 const EMITTER = Symbol('outbox emitter');
 const DELIVERY = Symbol('outbox delivery');
+const TELEMETRY = Symbol('outbox telemetry');
 const EXPLORE = Symbol('outbox listeners, explored once');
 const PARTS = Symbol('outbox parts');
 
@@ -90,6 +93,12 @@ const providers: Provider[] = [
       );
     },
   },
+  {
+    provide: TELEMETRY,
+    inject: [RESOLVED_OPTIONS],
+    useFactory: async ({ telemetry, schema, table }: ResolvedOptions): Promise<Telemetry> =>
+      telemetry ? openTelemetry(`${schema}.${table}`, logger) : NO_TELEMETRY,
+  },
   ListenerRegistry,
   ListenersExplorer,
   ActivityCounter,
@@ -106,30 +115,39 @@ const providers: Provider[] = [
   },
   {
     provide: DELIVERY,
-    inject: [RESOLVED_OPTIONS, EMITTER, ListenerRegistry],
-    useFactory: ({ relay }: ResolvedOptions, emitter: Emitter, registry: ListenerRegistry) =>
-      new TracedDelivery(emitter, registry, { timeoutMs: relay.listenerTimeoutMs }, logger),
+    inject: [RESOLVED_OPTIONS, EMITTER, ListenerRegistry, TELEMETRY],
+    useFactory: (
+      { relay }: ResolvedOptions,
+      emitter: Emitter,
+      registry: ListenerRegistry,
+      telemetry: Telemetry,
+    ) => {
+      const options = { timeoutMs: relay.listenerTimeoutMs };
+      return new TracedDelivery(emitter, registry, options, logger, telemetry);
+    },
   },
   {
     provide: PARTS,
-    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY, ActivityCounter],
+    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY, TELEMETRY, ActivityCounter],
     useFactory: (
       options: ResolvedOptions,
       { store, wakeChannel, inbox }: OpenedStore,
       emitter: Emitter,
       delivery: Delivery,
+      telemetry: Telemetry,
       counter: ActivityCounter,
     ): OutboxParts => {
       const reporter = new Reporter(
         logger,
         (notice) => void announce(emitter, notice),
         () => Logger.isLevelEnabled('debug'),
+        telemetry,
         counter,
       );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
       const pump = new Pump(relay, options.relaying, wakeChannel);
       const pruner = new Pruner(store, options.retention, inbox?.prune.bind(inbox));
-      return { options, store, emitter, relay, pump, pruner };
+      return { options, store, emitter, relay, pump, pruner, telemetry };
     },
   },
   {
@@ -156,6 +174,7 @@ const providers: Provider[] = [
       DELIVERY,
       EXPLORE,
       OutboxLifecycle,
+      TELEMETRY,
       { token: EventEmitterReadinessWatcher, optional: true },
     ],
     useFactory: (
@@ -164,6 +183,7 @@ const providers: Provider[] = [
       delivery: TracedDelivery,
       explore: () => void,
       lifecycle: OutboxLifecycle,
+      telemetry: Telemetry,
       watcher: EventEmitterReadinessWatcher,
     ) => {
       const listenersAttached = async (): Promise<void> => {
@@ -181,6 +201,7 @@ const providers: Provider[] = [
         store.sentinels,
         logger,
         relay.shutdownTimeoutMs,
+        telemetry,
       );
       lifecycle.add({
         start: () => delivery.watch(),
@@ -204,7 +225,7 @@ const providers: Provider[] = [
       { token: EventEmitterReadinessWatcher, optional: true },
     ],
     useFactory: (
-      { options, store, relay, pump, pruner }: OutboxParts,
+      { options, store, relay, pump, pruner, telemetry }: OutboxParts,
       { prepare }: OpenedStore,
       counter: ActivityCounter,
       registry: ListenerRegistry,
@@ -220,12 +241,23 @@ const providers: Provider[] = [
         options.relaying ? () => openTicks(options, caretaker.tick, logger) : undefined,
         store.activity && new Heartbeat(store.activity, counter, () => registry.known(), logger),
       );
+      // Only where events are relayed: one answer for all processes is enough.
+      const gauges = {
+        relaying: () => relay.isOpen,
+        events: () => store.stats(),
+        gates: async () => store.sentinels?.stats(),
+      };
+      let unobserve = (): void => {};
       lifecycle.add({
         start: () => {
           explore();
           worker.start();
+          if (options.relaying) unobserve = telemetry.observe(gauges);
         },
-        stop: () => worker.stop(),
+        stop: async () => {
+          await worker.stop();
+          unobserve();
+        },
       });
       return worker;
     },

@@ -22,6 +22,7 @@ import type { Pump } from './relay/pump.js';
 import type { Relay } from './relay/relay.js';
 import type { NewEvent, OutboxStats, OutboxStore } from './store/outbox-store.js';
 import type { SentinelStats } from './store/sentinel-store.js';
+import type { Telemetry } from './telemetry/telemetry.js';
 import { chosenTransaction, type TransactionChoice } from './transaction/chosen-transaction.js';
 import type { OpenTransaction } from './transaction/transaction-tool.js';
 
@@ -68,6 +69,7 @@ export interface OutboxParts {
   readonly pump: Pump;
   readonly pruner: Pruner;
   readonly options: ResolvedOptions;
+  readonly telemetry: Telemetry;
 }
 
 /** Stores events, and does by hand what the relay does by itself. */
@@ -173,15 +175,19 @@ export class OutboxService {
   private async store(events: NewEvent[], choice: TransactionChoice): Promise<Enqueued[]> {
     const tx = await chosenTransaction(choice, this.parts.options.currentTransaction);
     if (events.length === 0) return [];
-    const stored =
-      tx === undefined ? await this.storeOrEmit(events) : await this.storeWithin(tx, events);
+    const stored = await this.parts.telemetry.sending(events, (traced, failed) =>
+      tx === undefined ? this.storeOrEmit(traced, failed) : this.storeWithin(tx, traced),
+    );
     if (stored === undefined) return events.map(({ id }) => ({ id, stored: false }));
     return events.map(({ id }) =>
       stored.delete(id) ? { id, stored: true } : { id, stored: true, duplicate: true },
     );
   }
 
-  private async storeWithin(tx: OpenTransaction, events: NewEvent[]): Promise<Set<string>> {
+  private async storeWithin(
+    tx: OpenTransaction,
+    events: readonly NewEvent[],
+  ): Promise<Set<string>> {
     const stored = await this.parts.store.enqueue(events, tx.executor);
     const { pump } = this.parts;
     if (!tx.onEnd(pump.wake)) pump.wakeAfterCommit();
@@ -191,13 +197,17 @@ export class OutboxService {
     return new Set(stored);
   }
 
-  private async storeOrEmit(events: NewEvent[]): Promise<Set<string> | undefined> {
+  private async storeOrEmit(
+    events: readonly NewEvent[],
+    failed: (error: unknown) => void,
+  ): Promise<Set<string> | undefined> {
     try {
       const stored = await this.parts.store.enqueue(events);
       this.wakeFor(events);
       return new Set(stored);
     } catch (error) {
       this.assertMayBeEmitted(events, error);
+      failed(error);
       for (const event of events) void this.emitWithoutGuarantee(event, error);
       return undefined;
     }
@@ -237,9 +247,15 @@ export class OutboxService {
       { ...event, retryCount: 0, scheduledAt: now, createdAt: now },
       new AbortController(),
     );
+    const emit = (): Promise<unknown> =>
+      emitter.emitAsync(eventType, { ...payload, _outbox: context, _outboxFailed: true });
+    // One for all its listeners: nobody observes them here.
+    const telemetry = this.parts.telemetry.delivering({ ...event, retryCount: 0 })?.begin();
     try {
-      await emitter.emitAsync(eventType, { ...payload, _outbox: context, _outboxFailed: true });
+      await (telemetry === undefined ? emit() : telemetry.run(emit));
+      telemetry?.succeeded();
     } catch (error) {
+      telemetry?.failed(error);
       this.logger.error(
         `${eventType} ${id} is lost to a listener that failed while it was emitted in memory: ${errorText(error)}`,
       );

@@ -211,6 +211,7 @@ describe('options that cannot be meant are refused, with the name, the value and
 describe('what is left out', () => {
   it('is as documented', () => {
     expect(resolve({ store })).toEqual({
+      telemetry: true,
       connectionString: undefined,
       currentTransaction: undefined,
       pool: undefined,

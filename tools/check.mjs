@@ -30,6 +30,11 @@ const STEPS = [
     command: ['npm', 'run', '--silent', 'example:bootstrap'],
     onlyIf: 'examples/bootstrap-sync',
   },
+  {
+    name: 'telemetry',
+    command: ['npm', 'run', '--silent', 'example:telemetry'],
+    onlyIf: 'examples/telemetry',
+  },
   // How fast it is, nobody can tell in CI; that it runs, everybody should.
   { name: 'bench', command: ['npm', 'run', '--silent', 'bench:smoke'] },
 ];

@@ -17,6 +17,7 @@ const ROOMS = [
   'store',
   'schema',
   'transaction',
+  'telemetry',
   'delivery',
   'relay',
   'bootstrap',

@@ -6,6 +6,7 @@ import { invalid, OutboxError } from '../event/outbox-error.js';
 import type { Log } from '../relay/log.js';
 import { within } from '../relay/within.js';
 import type { GateState, SentinelStats, SentinelStore } from '../store/sentinel-store.js';
+import type { Telemetry } from '../telemetry/telemetry.js';
 import { reasonText, TransientGateError } from './gate-errors.js';
 import { GateKeeper } from './gate-keeper.js';
 import { keyOf, resolveGate, versionOf, type Gate, type GateResult } from './gate.js';
@@ -43,6 +44,7 @@ export class BootstrapPublisher {
     private readonly sentinels: SentinelStore | undefined,
     private readonly log: Log,
     private readonly shutdownTimeoutMs: number,
+    private readonly telemetry: Telemetry,
   ) {}
 
   /**
@@ -95,7 +97,12 @@ export class BootstrapPublisher {
    */
   async run<EventType extends string, Row>(gate: Gate<EventType, Row>): Promise<GateResult> {
     const resolved = resolveGate(gate);
-    const keeper = new GateKeeper(this.assertSentinels(), this.publications, this.log);
+    const keeper = new GateKeeper(
+      this.assertSentinels(),
+      this.publications,
+      this.log,
+      this.telemetry,
+    );
     return this.whileOpen(async () => {
       for (let retry = 1; ; retry++) {
         try {

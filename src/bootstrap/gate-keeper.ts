@@ -4,6 +4,7 @@ import { invalid, OutboxError } from '../event/outbox-error.js';
 import { shown } from '../event/shown.js';
 import type { Log } from '../relay/log.js';
 import type { Sentinel, SentinelClaim, SentinelStore } from '../store/sentinel-store.js';
+import type { Telemetry } from '../telemetry/telemetry.js';
 import { bounded } from './bounded.js';
 import { partsOf } from './chunk.js';
 import {
@@ -38,8 +39,9 @@ export class GateKeeper {
     private readonly store: SentinelStore,
     private readonly publications: Publications,
     private readonly log: Log,
+    telemetry: Telemetry,
   ) {
-    this.reporter = new GateReporter(log);
+    this.reporter = new GateReporter(log, telemetry);
   }
 
   /**

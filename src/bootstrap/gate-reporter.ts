@@ -1,9 +1,13 @@
 import type { Log } from '../relay/log.js';
 import type { GateName, Sentinel, SentinelFailure } from '../store/sentinel-store.js';
+import type { Telemetry } from '../telemetry/telemetry.js';
 
 /** Says what became of gates, louder the longer they fail, and what it means. */
 export class GateReporter {
-  constructor(private readonly log: Log) {}
+  constructor(
+    private readonly log: Log,
+    private readonly telemetry: Telemetry,
+  ) {}
 
   stamped(gate: GateName, before: Sentinel, rows: number): void {
     const after = before.failures === 0 ? '' : ` after ${times(before.failures, 'failure')}`;
@@ -11,7 +15,8 @@ export class GateReporter {
   }
 
   failed(gate: GateName, failure: SentinelFailure, alarmAfter: number): void {
-    const { failures, error, closeMs } = failure;
+    const { failures, error, kind, closeMs } = failure;
+    this.telemetry.gateFailed(kind, closeMs !== null);
     if (closeMs !== null) {
       this.log.error(
         `${named(gate)} is closed for ${seconds(closeMs)} s: ${why(failure)}. Its sentinel is not stamped and what its ` +

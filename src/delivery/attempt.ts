@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { DeliveryTelemetry, ListenerTelemetry } from '../telemetry/telemetry.js';
 import type { ListenerMethod } from './listener-registry.js';
 import type { OutboxContext } from './outbox-context.js';
 
@@ -19,6 +20,8 @@ interface Call {
   state: 'acknowledged' | 'waiting' | 'running' | 'succeeded' | 'failed';
   error: unknown;
   readonly attempt: Attempt;
+  /** Once it runs, if somebody wants to know. */
+  telemetry: ListenerTelemetry | undefined;
 }
 
 /** Where to say that work which nobody awaited has failed. */
@@ -47,6 +50,7 @@ export class Attempt {
     private readonly expected: readonly ListenerMethod[],
     private readonly acknowledged: readonly string[],
     readonly strayLog?: StrayLog,
+    private readonly telemetry?: DeliveryTelemetry,
   ) {
     this.calls = expected.map(({ name }) =>
       this.callOf(name, acknowledged.includes(name) ? 'acknowledged' : 'waiting'),
@@ -81,7 +85,10 @@ export class Attempt {
     if (this.closed || this.acknowledged.includes(name)) return undefined;
     const call = this.begin(name);
     try {
-      const answer = CURRENT.run(call, run);
+      const answer =
+        call.telemetry === undefined
+          ? CURRENT.run(call, run)
+          : call.telemetry.run(() => CURRENT.run(call, run));
       if (!isThenable(answer)) return this.succeed(call);
       return Promise.resolve(answer).then(
         () => this.succeed(call),
@@ -150,7 +157,7 @@ export class Attempt {
   }
 
   private callOf(listener: string, state: Call['state'], error?: unknown): Call {
-    return { listener, state, error, attempt: this };
+    return { listener, state, error, attempt: this, telemetry: undefined };
   }
 
   private begin(listener: string): Call {
@@ -160,12 +167,14 @@ export class Attempt {
       this.calls.push(call);
     }
     call.state = 'running';
+    call.telemetry = this.telemetry?.begin(listener);
     return call;
   }
 
   private succeed(call: Call): undefined {
     if (this.closed) return;
     call.state = 'succeeded';
+    call.telemetry?.succeeded();
     this.onProgress?.();
   }
 
@@ -173,6 +182,7 @@ export class Attempt {
     if (this.closed) return;
     call.state = 'failed';
     call.error = error;
+    call.telemetry?.failed(error);
     this.onProgress?.();
   }
 }

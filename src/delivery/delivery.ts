@@ -1,6 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { eventTypeProblem } from '../event/event-type.js';
 import type { ClaimedEvent } from '../store/outbox-store.js';
+import {
+  NO_TELEMETRY,
+  type DeliveryEnd,
+  type DeliveryTelemetry,
+  type Telemetry,
+} from '../telemetry/telemetry.js';
 import { Attempt, reportingTo, type ListenerFailure, type StrayLog } from './attempt.js';
 import { Deadlines, type Limited } from './deadlines.js';
 import type { Emitter } from './emitter.js';
@@ -50,6 +56,7 @@ export class Delivery {
     private readonly registry: ListenerRegistry,
     { timeoutMs }: DeliveryOptions,
     private readonly strayLog?: StrayLog,
+    private readonly telemetry: Telemetry = NO_TELEMETRY,
   ) {
     this.deadlines = new Deadlines(timeoutMs);
   }
@@ -67,11 +74,12 @@ export class Delivery {
     const expected = this.registry.expected(event.eventType);
     for (const listener of expected) observeAgain(listener);
     const payload: Record<string, unknown> = { ...event.payload };
-    const attempt = new Attempt(payload, expected, event.acknowledgedBy, this.strayLog);
+    const telemetry = this.telemetry.delivering(event);
+    const attempt = new Attempt(payload, expected, event.acknowledgedBy, this.strayLog, telemetry);
     // Assignment is safe: `_outbox` is no accessor, and enqueue refuses payloads that bring their own.
     payload['_outbox'] = new DeliveryContext(event, attempt);
-    const running = new Running(attempt, this.deadlines);
-    void this.emit(attempt, event.eventType, payload).then(() => running.answer());
+    const running = new Running(attempt, this.deadlines, telemetry);
+    void this.emit(attempt, event.eventType, payload, telemetry).then(() => running.answer());
     return running;
   }
 
@@ -84,10 +92,18 @@ export class Delivery {
   }
 
   /** Resolves when every listener has answered. Never rejects. */
-  private async emit(attempt: Attempt, eventType: string, payload: object): Promise<void> {
+  private async emit(
+    attempt: Attempt,
+    eventType: string,
+    payload: object,
+    telemetry: DeliveryTelemetry | undefined,
+  ): Promise<void> {
     let answers: Promise<unknown> | undefined;
     try {
-      answers = reportingTo(attempt, emitAsync, this.emitter, eventType, payload);
+      answers =
+        telemetry === undefined
+          ? reportingTo(attempt, emitAsync, this.emitter, eventType, payload)
+          : telemetry.run(() => reportingTo(attempt, emitAsync, this.emitter, eventType, payload));
     } catch (error) {
       // Thrown out of the emitter's loop: by a raw listener, for `@OnEvent` methods are called by async functions.
       attempt.failUnnamed(error);
@@ -117,10 +133,12 @@ export class Delivery {
 class Running implements RunningDelivery, Limited {
   readonly outcome: Promise<DeliveryOutcome>;
   private resolve: (outcome: DeliveryOutcome) => void = () => {};
+  private concluded = false;
 
   constructor(
     private readonly attempt: Attempt,
     private readonly deadlines: Deadlines,
+    private readonly telemetry: DeliveryTelemetry | undefined,
   ) {
     this.outcome = new Promise((resolve) => (this.resolve = resolve));
     deadlines.begin(this);
@@ -129,19 +147,27 @@ class Running implements RunningDelivery, Limited {
   answer(): void {
     this.deadlines.end(this);
     this.attempt.close();
-    this.resolve(answered(this.attempt));
+    this.conclude(answered(this.attempt));
   }
 
   timeOut(): void {
     const { limitMs } = this.deadlines;
     this.attempt.close(new Error(`timed out after ${limitMs} ms (option relay.listenerTimeoutMs)`));
-    this.resolve(answered(this.attempt));
+    this.conclude(answered(this.attempt));
   }
 
   cancel(reason: Error): void {
     this.deadlines.end(this);
     this.attempt.close(reason);
-    this.resolve({ kind: 'cancelled', succeeded: this.attempt.result().succeeded });
+    this.conclude({ kind: 'cancelled', succeeded: this.attempt.result().succeeded });
+  }
+
+  /** The first word counts: listeners that were given up may answer later. */
+  private conclude(outcome: DeliveryOutcome): void {
+    if (this.concluded) return;
+    this.concluded = true;
+    this.telemetry?.end(endOf(outcome));
+    this.resolve(outcome);
   }
 }
 
@@ -160,6 +186,11 @@ function rejected(problem: string): DeliveryOutcome {
     succeeded: [],
     failures: [{ listener: 'the outbox', error: problem }],
   };
+}
+
+function endOf(outcome: DeliveryOutcome): DeliveryEnd {
+  if (outcome.kind !== 'answered') return 'cancelled';
+  return outcome.failures.length === 0 ? 'delivered' : 'failed';
 }
 
 function answered(attempt: Attempt): DeliveryOutcome {

@@ -32,6 +32,8 @@ export async function openBoss(
   const boss = new PgBoss({
     schema: BOSS_SCHEMA,
     application_name: 'nestjs-outbox-relay pg-boss',
+    // A trace for each tick of each process tells nobody anything.
+    openTelemetry: { enabled: false },
     ...('pool' in database
       ? {
           db: {

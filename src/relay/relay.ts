@@ -131,6 +131,7 @@ export class Relay implements ConveyorEnds {
       }),
     }));
     const settled = await this.store.settle(judged.map(({ settlement }) => settlement));
+    this.reporter.reaped(settled.length);
     this.report(judged, new Set(settled));
     return expired.length;
   }
@@ -203,7 +204,9 @@ export class Relay implements ConveyorEnds {
     if (outcome.kind === 'answered') this.reporter.failed(event, outcome.failures);
     // The database's clock at the claim, and what has passed since by a clock that nobody sets.
     const now = new Date(event.claimedAt.getTime() + performance.now() - since);
-    return judge(event, outcome, this.judgeContext(now));
+    const settlement = judge(event, outcome, this.judgeContext(now));
+    if (settlement.outcome === 'completed') this.reporter.delivered(event, now);
+    return settlement;
   }
 
   private report(finished: readonly Finished[], held: ReadonlySet<string>): void {

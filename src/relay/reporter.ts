@@ -1,5 +1,6 @@
 import type { ClaimedEvent, Settlement } from '../store/outbox-store.js';
 import type { ListenerFailure } from '../delivery/attempt.js';
+import { NO_TELEMETRY, type Telemetry } from '../telemetry/telemetry.js';
 import type { ActivityCounter } from './activity-counter.js';
 import type { Log } from './log.js';
 
@@ -11,7 +12,7 @@ export interface DeadLetterNotice {
   readonly lastError: string;
 }
 
-/** Says what became of events: a line each, without payloads. */
+/** Says what became of events: a line each, without payloads; and counts it. */
 export class Reporter {
   private readonly unheardTypes = new Set<string>();
 
@@ -19,6 +20,7 @@ export class Reporter {
     private readonly log: Log,
     private readonly onDeadLetter: (notice: DeadLetterNotice) => void,
     private readonly debugEnabled: () => boolean = () => true,
+    private readonly telemetry: Telemetry = NO_TELEMETRY,
     private readonly counter?: ActivityCounter,
   ) {}
 
@@ -26,6 +28,7 @@ export class Reporter {
     // Asked once: at full speed, making lines that nobody reads would be a tenth of the work.
     const debugs = this.debugEnabled();
     for (const { event, settlement } of settled) {
+      this.telemetry.settled(event.eventType, settlement.outcome);
       this.counter?.count(event.eventType, settlement.outcome);
       if (settlement.outcome !== 'completed') this.notDelivered(event, settlement);
       else if (debugs) this.log.debug(`${event.eventType} ${event.id} delivered`);
@@ -41,7 +44,18 @@ export class Reporter {
     }
   }
 
+  /** Every listener has succeeded; that is not stored yet. @param now by the database's clock */
+  delivered(event: ClaimedEvent, now: Date): void {
+    this.telemetry.delivered(event, now);
+  }
+
+  /** Events whose relay had died over them; what becomes of them is {@link settled}. */
+  reaped(count: number): void {
+    if (count > 0) this.telemetry.reaped(count);
+  }
+
   leaseLost({ id, eventType }: ClaimedEvent): void {
+    this.telemetry.leaseLost();
     this.log.warn(
       `${eventType} ${id}: the lease was lost to another process, this one's outcome is not stored`,
     );
