@@ -10,9 +10,10 @@ export {
 } from './outbox.service.js';
 export {
   OutboxDeadLetters,
+  type BatchOptions,
   type ListDeadLettersOptions,
   type RedriveOptions,
-} from './dead-letter/dead-letters.service.js';
+} from './dead-letter/dead-letters.js';
 export { OutboxInbox, type HandledEvent, type OnceOptions } from './inbox/inbox.service.js';
 export { BootstrapPublisher, type ListGatesOptions } from './bootstrap/bootstrap.publisher.js';
 export type { Gate, GateResult, GateRun } from './bootstrap/gate.js';
@@ -104,5 +105,5 @@ export type { PgTransaction } from './transaction/pg.js';
 export type { PostgresJsTransaction } from './transaction/postgres-js.js';
 export type { PrismaTransaction } from './transaction/prisma.js';
 export type { TypeOrmTransaction } from './transaction/typeorm.js';
-export { migrateOutbox, outboxSql, type MigrateOptions } from './migrate-outbox.js';
+export { migrateOutbox, outboxSql, type MigrateOptions } from './schema/migrate-outbox.js';
 export type { MigrationResult } from './schema/migrate.js';

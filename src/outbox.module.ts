@@ -2,6 +2,7 @@ import {
   Inject,
   Logger,
   Module,
+  type DynamicModule,
   type OnApplicationShutdown,
   type OnModuleInit,
   type Provider,
@@ -10,7 +11,7 @@ import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
 import { EventEmitter2, EventEmitterReadinessWatcher } from '@nestjs/event-emitter';
 import { BootstrapPublisher } from './bootstrap/bootstrap.publisher.js';
 import { Publications } from './bootstrap/publications.js';
-import { OutboxDeadLetters } from './dead-letter/dead-letters.service.js';
+import { OutboxDeadLetters } from './dead-letter/dead-letters.js';
 import type { Delivery } from './delivery/delivery.js';
 import type { Emitter } from './delivery/emitter.js';
 import { ListenerRegistry } from './delivery/listener-registry.js';
@@ -22,7 +23,12 @@ import { OutboxError } from './event/outbox-error.js';
 import { OutboxInbox } from './inbox/inbox.service.js';
 import { openStore, openTicks, type OpenedStore } from './open-store.js';
 import { OutboxLifecycle, OutboxLifecycleModule } from './outbox.lifecycle.js';
-import { ConfigurableOutboxModule, OUTBOX_MODULE_OPTIONS } from './outbox.module-definition.js';
+import {
+  ConfigurableOutboxModule,
+  OUTBOX_MODULE_OPTIONS,
+  type OUTBOX_ASYNC_OPTIONS,
+  type OUTBOX_OPTIONS,
+} from './outbox.module-definition.js';
 import {
   resolveOptions,
   type OutboxModuleOptions,
@@ -244,6 +250,16 @@ export class OutboxModule
 {
   private closing: Promise<void> | undefined;
 
+  static override forRoot(options: typeof OUTBOX_OPTIONS): DynamicModule {
+    assertGiven('forRoot', options, '{ connectionString: process.env.DATABASE_URL }');
+    return super.forRoot(options);
+  }
+
+  static override forRootAsync(options: typeof OUTBOX_ASYNC_OPTIONS): DynamicModule {
+    assertGiven('forRootAsync', options, '{ inject: [ConfigService], useFactory: (config) => … }');
+    return super.forRootAsync(options);
+  }
+
   constructor(
     @Inject(OPENED_STORE) private readonly opened: OpenedStore,
     modules: ModulesContainer,
@@ -289,6 +305,15 @@ export class OutboxModule
     this.closing ??= this.opened.store.close();
     await this.closing;
   }
+}
+
+/** Nest's builder would die of it with a TypeError about something else. */
+function assertGiven(method: string, options: unknown, example: string): void {
+  if (typeof options === 'object' && options !== null) return;
+  throw new OutboxError(
+    'SETUP',
+    `OutboxModule.${method}(…) needs its options, e.g. OutboxModule.${method}(${example}), got ${options === null ? 'null' : typeof options}`,
+  );
 }
 
 /** Refused by a server that was reached: the role or its password (28), the database (3D000), a grant (42501). */

@@ -22,6 +22,8 @@ const ROOMS = [
   'bootstrap',
   'dead-letter',
   'inbox',
+  'doctor',
+  'cli',
 ];
 const PACKAGE = 'nestjs-outbox-relay';
 

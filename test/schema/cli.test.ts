@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { type Cluster, startCluster } from '../../tools/postgres-cluster.js';
-import { outboxSql } from '../../src/migrate-outbox.js';
+import { outboxSql } from '../../src/schema/migrate-outbox.js';
 import { migrate } from '../../src/schema/migrate.js';
 import { assertSchemaVersion } from '../../src/store/postgres/schema-version.js';
 import { sqlNames } from '../../src/store/postgres/sql-names.js';
