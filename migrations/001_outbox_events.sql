@@ -4,10 +4,14 @@
 -- PostgreSQL 14 or newer. Needs CREATE on schema public. Takes no lock on any table but its own.
 
 CREATE TABLE IF NOT EXISTS public.outbox_migrations (
-  version    integer     PRIMARY KEY,
-  name       text        NOT NULL,
-  applied_at timestamptz NOT NULL DEFAULT now()
+  version       integer     PRIMARY KEY,
+  name          text        NOT NULL,
+  applied_at    timestamptz NOT NULL DEFAULT now(),
+  breaks_before integer     NOT NULL DEFAULT 0
 );
+
+COMMENT ON COLUMN public.outbox_migrations.breaks_before IS
+  'Code written for a version below this cannot work any more; 0: the old and the new code work side by side.';
 
 CREATE TABLE IF NOT EXISTS public.outbox_events (
   id              uuid         PRIMARY KEY DEFAULT gen_random_uuid(),

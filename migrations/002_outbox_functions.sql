@@ -249,9 +249,10 @@ AS $outbox$
 $outbox$;
 
 -- Gives dead letters a second life, the longest dead first, `spacing_ms` apart so that a large redrive is no flood.
--- A null argument does not filter. What the first life came to is kept in previous_lives (the last 20).
+-- A null argument does not filter; `matching` is text within the event type or the last error, in upper or lower case.
+-- What the first life came to is kept in previous_lives (the last 20).
 CREATE OR REPLACE FUNCTION public.outbox_redrive(
-  ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz,
+  ids uuid[], of_type text, matching text, failed_after timestamptz, failed_before timestamptz,
   batch_size integer, first_delay_ms float8, spacing_ms float8)
 RETURNS uuid[]
 LANGUAGE plpgsql
@@ -268,6 +269,8 @@ BEGIN
       WHERE event.status = 'FAILED'
         AND (ids IS NULL OR event.id = ANY (ids))
         AND (of_type IS NULL OR event.event_type = of_type)
+        AND (matching IS NULL OR strpos(lower(event.event_type), lower(matching)) > 0
+                              OR strpos(lower(event.last_error), lower(matching)) > 0)
         AND (failed_after IS NULL OR event.processed_at >= failed_after)
         AND (failed_before IS NULL OR event.processed_at < failed_before)
       ORDER BY event.processed_at
@@ -300,7 +303,7 @@ $outbox$;
 
 -- Deletes dead letters for good. A null argument does not filter.
 CREATE OR REPLACE FUNCTION public.outbox_discard(
-  ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz, batch_size integer)
+  ids uuid[], of_type text, matching text, failed_after timestamptz, failed_before timestamptz, batch_size integer)
 RETURNS uuid[]
 LANGUAGE plpgsql
 SET search_path = ''
@@ -316,6 +319,8 @@ BEGIN
             WHERE dead.status = 'FAILED'
               AND (ids IS NULL OR dead.id = ANY (ids))
               AND (of_type IS NULL OR dead.event_type = of_type)
+              AND (matching IS NULL OR strpos(lower(dead.event_type), lower(matching)) > 0
+                                    OR strpos(lower(dead.last_error), lower(matching)) > 0)
               AND (failed_after IS NULL OR dead.processed_at >= failed_after)
               AND (failed_before IS NULL OR dead.processed_at < failed_before)
             ORDER BY dead.processed_at
@@ -353,7 +358,7 @@ $outbox$;
 
 -- Dead letters, newest first. (before_time, before_id) is the last row of the page before.
 CREATE OR REPLACE FUNCTION public.outbox_dead_letters(
-  ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz,
+  ids uuid[], of_type text, matching text, failed_after timestamptz, failed_before timestamptz,
   before_time timestamptz, before_id uuid, page_size integer)
 RETURNS SETOF public.outbox_events
 LANGUAGE plpgsql
@@ -367,6 +372,8 @@ BEGIN
   WHERE event.status = 'FAILED'
     AND (ids IS NULL OR event.id = ANY (ids))
     AND (of_type IS NULL OR event.event_type = of_type)
+    AND (matching IS NULL OR strpos(lower(event.event_type), lower(matching)) > 0
+                          OR strpos(lower(event.last_error), lower(matching)) > 0)
     AND (failed_after IS NULL OR event.processed_at >= failed_after)
     AND (failed_before IS NULL OR event.processed_at < failed_before)
     AND (before_time IS NULL OR (event.processed_at, event.id) < (before_time, before_id))

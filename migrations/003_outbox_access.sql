@@ -32,10 +32,10 @@ BEGIN
     'public.outbox_settle(jsonb)',
     'public.outbox_settle_and_claim(uuid[], uuid[], jsonb, integer, float8, uuid, timestamptz)',
     'public.outbox_renew(jsonb, float8)',
-    'public.outbox_redrive(uuid[], text, timestamptz, timestamptz, integer, float8, float8)',
-    'public.outbox_discard(uuid[], text, timestamptz, timestamptz, integer)',
+    'public.outbox_redrive(uuid[], text, text, timestamptz, timestamptz, integer, float8, float8)',
+    'public.outbox_discard(uuid[], text, text, timestamptz, timestamptz, integer)',
     'public.outbox_prune(text, float8, integer)',
-    'public.outbox_dead_letters(uuid[], text, timestamptz, timestamptz, timestamptz, uuid, integer)',
+    'public.outbox_dead_letters(uuid[], text, text, timestamptz, timestamptz, timestamptz, uuid, integer)',
     'public.outbox_stats()']::regprocedure[]
   LOOP
     FOREACH stranger IN ARRAY ARRAY['public', 'anon', 'authenticated'] LOOP

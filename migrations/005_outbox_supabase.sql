@@ -167,7 +167,7 @@ AS $outbox$
 $outbox$;
 
 CREATE OR REPLACE FUNCTION public.outbox_dead_letters_as_json(
-  ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz,
+  ids uuid[], of_type text, matching text, failed_after timestamptz, failed_before timestamptz,
   before_time timestamptz, before_id uuid, page_size integer)
 RETURNS jsonb
 LANGUAGE sql
@@ -178,11 +178,11 @@ AS $outbox$
   SELECT jsonb_build_object(
     'events', coalesce(jsonb_agg(to_jsonb(event) ORDER BY event.processed_at DESC, event.id DESC), '[]'))
   FROM public.outbox_dead_letters(
-         ids, of_type, failed_after, failed_before, before_time, before_id, page_size) AS event;
+         ids, of_type, matching, failed_after, failed_before, before_time, before_id, page_size) AS event;
 $outbox$;
 
 CREATE OR REPLACE FUNCTION public.outbox_count_dead_letters_as_json(
-  ids uuid[], of_type text, failed_after timestamptz, failed_before timestamptz)
+  ids uuid[], of_type text, matching text, failed_after timestamptz, failed_before timestamptz)
 RETURNS jsonb
 LANGUAGE plpgsql
 STABLE
@@ -195,6 +195,8 @@ BEGIN
     WHERE event.status = 'FAILED'
       AND (ids IS NULL OR event.id = ANY (ids))
       AND (of_type IS NULL OR event.event_type = of_type)
+      AND (matching IS NULL OR strpos(lower(event.event_type), lower(matching)) > 0
+                            OR strpos(lower(event.last_error), lower(matching)) > 0)
       AND (failed_after IS NULL OR event.processed_at >= failed_after)
       AND (failed_before IS NULL OR event.processed_at < failed_before));
 END
@@ -218,7 +220,8 @@ LANGUAGE sql
 STABLE
 SET search_path = ''
 AS $outbox$
-  SELECT jsonb_build_object('version', coalesce(max(migration.version), 0))
+  SELECT jsonb_build_object('version', coalesce(max(migration.version), 0),
+                            'breaks_before', coalesce(max(migration.breaks_before), 0))
   FROM public.outbox_migrations AS migration;
 $outbox$;
 
@@ -244,8 +247,8 @@ BEGIN
     'public.outbox_claim_others_as_json(text[], integer, float8, uuid)',
     'public.outbox_reap_as_json(integer, float8, uuid)',
     'public.outbox_settle_and_claim_as_json(uuid[], uuid[], jsonb, integer, float8, uuid, timestamptz)',
-    'public.outbox_dead_letters_as_json(uuid[], text, timestamptz, timestamptz, timestamptz, uuid, integer)',
-    'public.outbox_count_dead_letters_as_json(uuid[], text, timestamptz, timestamptz)',
+    'public.outbox_dead_letters_as_json(uuid[], text, text, timestamptz, timestamptz, timestamptz, uuid, integer)',
+    'public.outbox_count_dead_letters_as_json(uuid[], text, text, timestamptz, timestamptz)',
     'public.outbox_find_as_json(uuid)',
     'public.outbox_version_as_json()',
     'public.outbox_announce_as_json(text)']::regprocedure[]

@@ -14,7 +14,17 @@ export {
   type ListDeadLettersOptions,
   type RedriveOptions,
 } from './dead-letter/dead-letters.js';
+export { OutboxDoctor } from './doctor/outbox-doctor.js';
+export type { CheckRun, Examination, Finding, Level } from './doctor/finding.js';
 export { OutboxInbox, type HandledEvent, type OnceOptions } from './inbox/inbox.service.js';
+export {
+  OutboxMonitor,
+  type ActivityOptions,
+  type ListEventsOptions,
+  type MonitoredRelay,
+} from './monitor/outbox.monitor.js';
+export { OutboxHealth, type HealthReport, type HealthThresholds } from './monitor/outbox.health.js';
+export type { RelayActivity } from './relay/relay.worker.js';
 export { BootstrapPublisher, type ListGatesOptions } from './bootstrap/bootstrap.publisher.js';
 export type { Gate, GateResult, GateRun } from './bootstrap/gate.js';
 export {
@@ -63,7 +73,10 @@ export {
   type DeadLetterFilter,
   type DeadLetterPage,
   type DeadLetterPageRequest,
+  type EventPage,
+  type EventPageRequest,
   type Lease,
+  type ListedEvent,
   type NewEvent,
   type OutboxStats,
   type PruneRequest,
@@ -73,6 +86,15 @@ export {
   type SqlExecutor,
   type StoredEvent,
 } from './store/outbox-store.js';
+export {
+  ActivityStore,
+  type Activity,
+  type ActivityCount,
+  type ActivityRequest,
+  type KnownListener,
+  type RelayReport,
+  type RelayState,
+} from './store/activity-store.js';
 export {
   SentinelStore,
   type FailureKind,

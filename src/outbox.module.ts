@@ -17,6 +17,8 @@ import type { Emitter } from './delivery/emitter.js';
 import { ListenerRegistry } from './delivery/listener-registry.js';
 import { ListenersExplorer } from './delivery/listeners.explorer.js';
 import { TracedDelivery } from './delivery/traced-delivery.js';
+import { OutboxDoctor } from './doctor/outbox-doctor.js';
+import { LONG_TRANSACTION_MS, PatientDatabase } from './doctor/patient.js';
 import { OUTBOX_DEAD_LETTER } from './event/event-type.js';
 import { errorText } from './event/error-text.js';
 import { OutboxError } from './event/outbox-error.js';
@@ -35,13 +37,18 @@ import {
   type ResolvedOptions,
 } from './outbox-options.js';
 import { OutboxService, type OutboxParts } from './outbox.service.js';
+import { OutboxHealth } from './monitor/outbox.health.js';
+import { OutboxMonitor } from './monitor/outbox.monitor.js';
+import { ActivityCounter } from './relay/activity-counter.js';
 import { Caretaker } from './relay/caretaker.js';
+import { ALIVE_WITHIN_MS, Heartbeat } from './relay/heartbeat.js';
 import { Pruner } from './relay/pruner.js';
 import { Pump } from './relay/pump.js';
 import { Relay } from './relay/relay.js';
 import { RelayWorker } from './relay/relay.worker.js';
 import { Reporter, type DeadLetterNotice } from './relay/reporter.js';
 import { OutboxStore } from './store/outbox-store.js';
+import { sqlNames } from './store/postgres/sql-names.js';
 
 /** The token of the options, complete and checked. */
 export const RESOLVED_OPTIONS = Symbol('outbox options');
@@ -94,6 +101,7 @@ const providers: Provider[] = [
   },
   ListenerRegistry,
   ListenersExplorer,
+  ActivityCounter,
   {
     provide: EXPLORE,
     inject: [EMITTER, ListenersExplorer],
@@ -113,17 +121,19 @@ const providers: Provider[] = [
   },
   {
     provide: PARTS,
-    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY],
+    inject: [RESOLVED_OPTIONS, OPENED_STORE, EMITTER, DELIVERY, ActivityCounter],
     useFactory: (
       options: ResolvedOptions,
       { store, wakeChannel, inbox }: OpenedStore,
       emitter: Emitter,
       delivery: Delivery,
+      counter: ActivityCounter,
     ): OutboxParts => {
       const reporter = new Reporter(
         logger,
         (notice) => void announce(emitter, notice),
         () => Logger.isLevelEnabled('debug'),
+        counter,
       );
       const relay = new Relay(store, delivery, reporter, options.relay, logger);
       const pump = new Pump(relay, options.relaying, wakeChannel);
@@ -196,13 +206,17 @@ const providers: Provider[] = [
     inject: [
       PARTS,
       OPENED_STORE,
+      ActivityCounter,
+      ListenerRegistry,
       EXPLORE,
       OutboxLifecycle,
       { token: EventEmitterReadinessWatcher, optional: true },
     ],
     useFactory: (
-      { options, relay, pump, pruner }: OutboxParts,
+      { options, store, relay, pump, pruner }: OutboxParts,
       { prepare }: OpenedStore,
+      counter: ActivityCounter,
+      registry: ListenerRegistry,
       explore: () => void,
       lifecycle: OutboxLifecycle,
       watcher: EventEmitterReadinessWatcher,
@@ -213,6 +227,7 @@ const providers: Provider[] = [
         pump,
         { listenersAttached: () => watcher.waitUntilReady(), storeReady: prepare },
         options.relaying ? () => openTicks(options, caretaker.tick, logger) : undefined,
+        store.activity && new Heartbeat(store.activity, counter, () => registry.known(), logger),
       );
       lifecycle.add({
         start: () => {
@@ -223,6 +238,36 @@ const providers: Provider[] = [
       });
       return worker;
     },
+  },
+  {
+    provide: OutboxMonitor,
+    inject: [OutboxStore, ListenerRegistry],
+    useFactory: (store: OutboxStore, registry: ListenerRegistry) =>
+      new OutboxMonitor(store, () => registry.known(), ALIVE_WITHIN_MS),
+  },
+  {
+    provide: OutboxDoctor,
+    inject: [PARTS, OPENED_STORE, ListenerRegistry],
+    useFactory: (
+      { options, store }: OutboxParts,
+      { database }: OpenedStore,
+      registry: ListenerRegistry,
+    ) =>
+      new OutboxDoctor(() => ({
+        store,
+        names: sqlNames(options.schema, options.table),
+        database: database && new PatientDatabase(database.pool, database.clientConfig),
+        listeners: registry.known(),
+        completedMs: options.retention.completedMs,
+        bossSchema: database?.bossSchema,
+        longTransactionMs: LONG_TRANSACTION_MS,
+      })),
+  },
+  {
+    provide: OutboxHealth,
+    inject: [OutboxStore, RelayWorker],
+    useFactory: (store: OutboxStore, worker: RelayWorker) =>
+      new OutboxHealth(store, () => worker.activity),
   },
 ];
 
@@ -242,7 +287,16 @@ const providers: Provider[] = [
 @Module({
   imports: [DiscoveryModule, OutboxLifecycleModule],
   providers,
-  exports: [OutboxService, OutboxDeadLetters, OutboxInbox, BootstrapPublisher, OutboxStore],
+  exports: [
+    OutboxService,
+    OutboxDeadLetters,
+    OutboxInbox,
+    OutboxMonitor,
+    OutboxDoctor,
+    OutboxHealth,
+    BootstrapPublisher,
+    OutboxStore,
+  ],
 })
 export class OutboxModule
   extends ConfigurableOutboxModule

@@ -5,6 +5,7 @@ import { migrate } from '../src/schema/migrate.js';
 import { sqlNames, type SqlNames } from '../src/store/postgres/sql-names.js';
 import type { Delivered, OutboxModuleOptions, RelayOptions } from '../src/index.js';
 import { startApp, type OutboxApp } from './support/outbox-app.js';
+import { describeWithPooler, startPooler } from './support/pgbouncer.js';
 import { describeOnSupabase, type Project } from './support/supabase/projects.js';
 import { until } from './support/until.js';
 
@@ -180,6 +181,29 @@ describeOnSupabase('an application on Supabase', (kind) => {
     expect(app.module.get(Notifier).attempts).toEqual([]);
     expect(await app.outbox.stats()).toMatchObject({ due: 0 });
   });
+
+  if (!kind.hosted) {
+    describeWithPooler('with a pooler in transaction mode for the relay', () => {
+      it('delivers what is enqueued over the Data API, ticks, and says that it does not listen', async () => {
+        await using pooler = await startPooler(project.databaseUrl, {
+          sessions: 2,
+          host: '127.0.0.2',
+          port: 6543,
+          scope: 'test',
+        });
+        await using app = await start({
+          relay: relay({ connectionString: pooler.connectionString }),
+        });
+        const { id } = await app.outbox.enqueue('quote.created', {});
+        await app.eventIn('COMPLETED', id);
+        await until(async () => (await project.query(`SELECT FROM pgboss.job`)).length > 0, {
+          what: 'pg-boss has a tick',
+        });
+        const said = app.log.messages('warn').filter((line) => line.includes('pooler'));
+        expect(said).toHaveLength(1);
+      });
+    });
+  }
 
   it('migrates over the relay’s connection if it is told to', async () => {
     await using app = await start({

@@ -22,6 +22,7 @@ const ROOMS = [
   'bootstrap',
   'dead-letter',
   'inbox',
+  'monitor',
   'doctor',
   'cli',
 ];

@@ -23,6 +23,8 @@ export interface Change {
     filter: DeadLetterFilter,
     batches: BatchOptions,
   ) => Promise<number>;
+  /** After something was changed. */
+  readonly afterwards?: (database: Database) => Promise<void>;
 }
 
 // So many are shown before they are changed.
@@ -31,7 +33,7 @@ const SHOWN = 5;
 /** What redrive and discard have in common: choose, look or ask, work in batches, say how far it came. */
 export async function change(
   cli: Cli,
-  { verb, done, run }: Change,
+  { verb, done, run, afterwards }: Change,
   ids: readonly string[],
   options: ChangeOptions,
 ): Promise<void> {
@@ -62,6 +64,7 @@ export async function change(
       } finally {
         progress.end();
       }
+      if (changed > 0) await afterwards?.(database);
       const interrupted = signal.aborted && changed < matching;
       if (options.json) screen.json({ [done]: changed, matching, interrupted });
       else if (interrupted)

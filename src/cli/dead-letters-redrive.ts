@@ -3,6 +3,7 @@ import { optionsOf, type Cli } from './cli.js';
 import { addFilter } from './dead-letter-options.js';
 import { change, type ChangeOptions } from './dead-letters-change.js';
 import { rate } from './units.js';
+import { wakeRelays } from './wake-relays.js';
 
 interface RedriveOptions extends ChangeOptions {
   readonly perSecond: number;
@@ -12,7 +13,7 @@ export function addDeadLettersRedrive(deadLetters: Command, cli: Cli): Command {
   return addFilter(deadLetters.command('redrive'))
     .summary('give them a second life')
     .description(
-      'Makes dead letters due again, with all their attempts before them. Listeners that had succeeded are not called again. Relays find them within 15 seconds.',
+      'Makes dead letters due again, with all their attempts before them. Listeners that had succeeded are not called again. Relays are woken.',
     )
     .argument('[id...]', 'ids of events')
     .option('--all', 'every dead letter')
@@ -36,6 +37,7 @@ Examples:
           verb: 'redrive',
           done: 'redriven',
           run: (letters, filter, batches) => letters.redrive(filter, { perSecond, ...batches }),
+          afterwards: wakeRelays,
         },
         ids,
         options,

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { examine } from '../doctor/doctor.js';
 import { GROUPS, type CheckRun, type Examination, type Finding } from '../doctor/finding.js';
-import { PatientDatabase } from '../doctor/patient.js';
+import { LONG_TRANSACTION_MS, PatientDatabase } from '../doctor/patient.js';
+import { BOSS_SCHEMA } from '../relay/open-boss.js';
 import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { EXIT } from './exit-code.js';
 import type { Colour, Screen } from './screen.js';
@@ -32,9 +33,9 @@ export function addDoctor(program: Command, cli: Cli): Command {
       '--long-transaction <duration>',
       'a transaction open for longer is told (default: 5m)',
       duration,
-      300_000,
+      LONG_TRANSACTION_MS,
     )
-    .option('--boss-schema <name>', 'the schema of the pg-boss that the relay ticks on', 'pgboss')
+    .option('--boss-schema <name>', 'of the pg-boss that the relay ticks on', BOSS_SCHEMA)
     .addHelpText(
       'after',
       `

@@ -4,11 +4,7 @@ import { migrate } from '../schema/migrate.js';
 import { readMigrations } from '../schema/migration-files.js';
 import { outboxSql } from '../schema/migrate-outbox.js';
 import { AS_TEXT, ask } from '../store/postgres/pg-pool.js';
-import {
-  databaseIsNewer,
-  readSchemaVersion,
-  SCHEMA_VERSION,
-} from '../store/postgres/schema-version.js';
+import { assertVersion, readSchemaState, SCHEMA_VERSION } from '../store/postgres/schema-version.js';
 import { optionsOf, type Cli, type Database, type GlobalOptions } from './cli.js';
 
 interface MigrateOptions extends GlobalOptions {
@@ -54,12 +50,13 @@ async function run(
 ): Promise<void> {
   if (!createSchema) await assertSchemaExists(pool, names.schema);
   if (dryRun) {
-    const from = await readSchemaVersion(pool, names);
-    if (from > SCHEMA_VERSION) throw databaseIsNewer(from, names);
+    const state = await readSchemaState(pool, names);
+    const from = state.version;
+    if (from >= SCHEMA_VERSION) assertVersion(state, names);
     const pending = (await readMigrations(names))
       .filter(({ version }) => version > from)
       .map(({ file }) => file);
-    if (json) cli.screen.json({ from, to: SCHEMA_VERSION, pending });
+    if (json) cli.screen.json({ from, to: Math.max(from, SCHEMA_VERSION), pending });
     else if (pending.length === 0) cli.screen.line(`Nothing to do: version ${from}`);
     else
       cli.screen.line(

@@ -30,7 +30,6 @@ export function createProgram(cli: Cli, version: string, redact: (text: string) 
     .version(version, '-V, --version', 'the version of the package')
     // `gates reopen --version` is another one.
     .enablePositionalOptions()
-    .helpCommand(false)
     .addHelpText('after', EXIT_CODES);
   withGlobalOptions(program);
 
@@ -59,6 +58,7 @@ export function createProgram(cli: Cli, version: string, redact: (text: string) 
     command
       .exitOverride()
       .allowExcessArguments(false)
+      .helpCommand(false)
       .configureHelp({ sortSubcommands: false })
       .configureOutput({
         writeOut: (text) => cli.screen.write(text),

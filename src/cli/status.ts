@@ -1,4 +1,6 @@
 import type { Command } from 'commander';
+import { ALIVE_WITHIN_MS } from '../relay/heartbeat.js';
+import type { RelayState } from '../store/activity-store.js';
 import type { OutboxStats } from '../store/outbox-store.js';
 import type { SentinelStats } from '../store/sentinel-store.js';
 import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
@@ -14,6 +16,8 @@ interface StatusOptions extends GlobalOptions {
 
 interface Status extends OutboxStats {
   readonly gates: SentinelStats;
+  /** Processes that relay, or did within a day. */
+  readonly relays: readonly (RelayState & { readonly alive: boolean })[];
   /** What is above a limit that was given. */
   readonly exceeded: readonly string[];
 }
@@ -43,7 +47,11 @@ Examples:
       const status = await cli.withDatabase(options, async ({ store }): Promise<Status> => {
         const stats = await store.stats();
         const gates = await store.sentinels.stats();
-        return { ...stats, gates, exceeded: exceeded(stats, options) };
+        const relays = (await store.activity.relays()).map((relay) => ({
+          ...relay,
+          alive: relay.stoppedAt === null && relay.silentMs <= ALIVE_WITHIN_MS,
+        }));
+        return { ...stats, gates, relays, exceeded: exceeded(stats, options) };
       });
       if (options.json) cli.screen.json(status);
       else show(cli, status);
@@ -88,10 +96,16 @@ function show({ screen }: Cli, status: Status): void {
       status.gates.closed > 0 ? `${count(status.gates.closed)} closed` : '',
     ],
   ];
+  const alive = status.relays.filter((relay) => relay.alive);
+  lines.push([
+    'relays',
+    count(alive.length),
+    alive.map(({ name, version }) => `${name} (${version})`).join(', '),
+  ]);
   screen.table(
     [
       { title: 'STATE', of: ([state]) => state },
-      { title: 'EVENTS', of: ([, number]) => number, right: true },
+      { title: 'NUMBER', of: ([, number]) => number, right: true },
       { title: '', of: ([, , remark]) => remark },
     ],
     lines,

@@ -35,7 +35,7 @@ const LARGEST_PAGE = 500;
 const DEFAULT_PER_SECOND = 100;
 const BATCH = 500;
 const BATCH_KEYS = ['signal', 'onProgress'];
-const FILTER_KEYS = ['ids', 'eventType', 'failedAfter', 'failedBefore'];
+const FILTER_KEYS = ['ids', 'eventType', 'matching', 'failedAfter', 'failedBefore'];
 
 /** Events that were set aside: look at them, give them a second life, or discard them. */
 export class OutboxDeadLetters {
@@ -160,10 +160,13 @@ function assertFilter(filter: unknown): asserts filter is DeadLetterFilter {
       );
     }
   }
-  const { ids, eventType, failedAfter, failedBefore } = filter as Record<string, unknown>;
+  const { ids, eventType, matching, failedAfter, failedBefore } = filter as Record<string, unknown>;
   if (ids !== undefined) assertIds(ids);
   if (eventType !== undefined && typeof eventType !== 'string') {
     throw invalid(`eventType must be a string, got ${shown(eventType)}`);
+  }
+  if (matching !== undefined && (typeof matching !== 'string' || matching === '')) {
+    throw invalid(`matching must be a text of at least one character, got ${shown(matching)}`);
   }
   assertTime('failedAfter', failedAfter);
   assertTime('failedBefore', failedBefore);

@@ -1,3 +1,4 @@
+import type { KnownListener } from '../store/activity-store.js';
 import type { Emitter, EventName } from './emitter.js';
 
 /** One `@OnEvent` method. */
@@ -52,5 +53,13 @@ export class ListenerRegistry {
   /** Every `@OnEvent` method of this process. */
   all(): readonly ListenerMethod[] {
     return [...this.markers.values()];
+  }
+
+  /** The same, as others may know them. */
+  known(): KnownListener[] {
+    return this.all().map(({ name, event }) => ({
+      name,
+      event: Array.isArray(event) ? event.map(String).join('.') : String(event),
+    }));
   }
 }

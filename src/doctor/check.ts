@@ -1,3 +1,4 @@
+import { readSchemaState, SCHEMA_VERSION } from '../store/postgres/schema-version.js';
 import type { Finding, Group } from './finding.js';
 import type { Patient } from './patient.js';
 
@@ -11,8 +12,11 @@ export interface Check {
   /** What it looks for, in a few words. */
   readonly looksFor: string;
   readonly why: string;
-  /** `server`: a PostgreSQL connection. `tables`: one, and an outbox of this version. `store`: that version anywhere. */
-  readonly needs: 'nothing' | 'store' | 'server' | 'tables';
+  /**
+   * `server`: a PostgreSQL connection. `tables`: one, and an outbox this code can use. `same-version`: one of just this
+   * version. `store`: an outbox this code can use, wherever it is.
+   */
+  readonly needs: 'nothing' | 'store' | 'server' | 'tables' | 'same-version';
   /**
    * @param remark says what it could not see
    * @throws CannotLook if it can say nothing at all
@@ -23,7 +27,7 @@ export interface Check {
 /** The same check with its database at hand. */
 export function databaseCheck(
   check: Omit<Check, 'examine'> & {
-    readonly needs: 'server' | 'tables';
+    readonly needs: 'server' | 'tables' | 'same-version';
     examine(
       database: PatientDatabase,
       patient: Patient,
@@ -35,6 +39,11 @@ export function databaseCheck(
     ...check,
     examine: async (patient, remark) => {
       if (patient.database === undefined) throw new CannotLook(NO_CONNECTION);
+      if (check.needs === 'same-version') {
+        const { version } = await readSchemaState(patient.database.pool, patient.names);
+        if (version > SCHEMA_VERSION)
+          throw new CannotLook(`the database is at version ${version}, newer than this doctor`);
+      }
       return check.examine(patient.database, patient, remark);
     },
   };

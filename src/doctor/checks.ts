@@ -13,6 +13,7 @@ import { gates } from './checks/gates.js';
 import { indexes } from './checks/indexes.js';
 import { isolation } from './checks/isolation.js';
 import { leases } from './checks/leases.js';
+import { listenerNames } from './checks/listener-names.js';
 import { longTransactions } from './checks/long-transactions.js';
 import { overdue } from './checks/overdue.js';
 import { ownRights } from './checks/own-rights.js';
@@ -20,6 +21,8 @@ import { pgbossAccess } from './checks/pgboss-access.js';
 import { pooler } from './checks/pooler.js';
 import { preparedTransactions } from './checks/prepared-transactions.js';
 import { readOnly } from './checks/read-only.js';
+import { relayVersions } from './checks/relay-versions.js';
+import { relays } from './checks/relays.js';
 import { replicationSlots } from './checks/replication-slots.js';
 import { retention } from './checks/retention.js';
 import { rowLevelSecurity } from './checks/row-level-security.js';
@@ -52,6 +55,9 @@ export const CHECKS: readonly Check[] = [
   preparedTransactions,
   replicationSlots,
   deadTuples,
+  relays,
+  relayVersions,
+  listenerNames,
   ticks,
   overdue,
   unheard,

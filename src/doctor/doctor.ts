@@ -45,8 +45,8 @@ async function attempt(
   findings: Finding[],
   remark: (text: string) => void,
 ): Promise<boolean> {
-  if (!hasOutbox && (check.needs === 'tables' || check.needs === 'store')) {
-    remark('the outbox is not of this version');
+  if (!hasOutbox && check.needs !== 'nothing' && check.needs !== 'server') {
+    remark('there is no outbox here that this version can use');
     return false;
   }
   try {

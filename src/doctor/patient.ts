@@ -1,7 +1,12 @@
 import type { ClientConfig } from 'pg';
+import { ALIVE_WITHIN_MS } from '../relay/heartbeat.js';
+import type { KnownListener, RelayState } from '../store/activity-store.js';
 import type { OutboxStore } from '../store/outbox-store.js';
 import { AS_TEXT, ask, type PgPool } from '../store/postgres/pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE, type SqlNames } from '../store/postgres/sql-names.js';
+
+/** A transaction open for longer keeps more rows from being vacuumed than the outbox likes. */
+export const LONG_TRANSACTION_MS = 300_000;
 
 /** What the doctor looks at. */
 export interface Patient {
@@ -10,7 +15,7 @@ export interface Patient {
   /** `undefined`: only the store can be asked. */
   readonly database: PatientDatabase | undefined;
   /** The listeners of this process; `undefined` where there is no application, as on the command line. */
-  readonly listeners: readonly { readonly name: string; readonly event: string }[] | undefined;
+  readonly listeners: readonly KnownListener[] | undefined;
   /** For how long this process keeps completed events, in milliseconds; `undefined` if nobody knows. */
   readonly completedMs: number | false | undefined;
   /** Where the outbox's own pg-boss lives. `undefined`: the application has one of its own, or none. */
@@ -51,17 +56,19 @@ export interface Setting {
   readonly source: string;
 }
 
+/** The relays that are there; `undefined` with a store that keeps no reports. */
+export async function aliveRelays({ store }: Patient): Promise<RelayState[] | undefined> {
+  const relays = await store.activity?.relays();
+  return relays?.filter(
+    ({ stoppedAt, silentMs }) => stoppedAt === null && silentMs <= ALIVE_WITHIN_MS,
+  );
+}
+
 /** A command of this package, for this outbox. */
 export function command({ names }: Patient, text: string): string {
   const schema = names.schema === DEFAULT_SCHEMA ? '' : ` --schema ${names.schema}`;
   const table = names.table === DEFAULT_TABLE ? '' : ` --table ${names.table}`;
   return `npx nestjs-outbox-relay ${text}${schema}${table}`;
-}
-
-/** The name of the queue that ticks run on. */
-export function queueName({ schema, table }: Pick<SqlNames, 'schema' | 'table'>): string {
-  const isDefault = schema === DEFAULT_SCHEMA && table === DEFAULT_TABLE;
-  return isDefault ? 'process-outbox' : `process-outbox/${schema}.${table}`;
 }
 
 /** A value as a shell word. */
@@ -72,9 +79,9 @@ export function shellWord(text: string): string {
 /** How to undo a setting, by where it was made. */
 export function resetSetting(name: string, value: string, { source }: Setting): string {
   if (source === 'database')
-    return `ALTER DATABASE ${'<this database>'} RESET ${name};  -- new sessions see it`;
+    return `ALTER DATABASE … RESET ${name};  -- new sessions see it`;
   if (source === 'user' || source === 'database user')
-    return `ALTER ROLE ${'<this role>'} RESET ${name};  -- new sessions see it`;
+    return `ALTER ROLE … RESET ${name};  -- new sessions see it`;
   if (source === 'client') return `take ${name} out of the connection's options (options=-c …)`;
   return `ALTER SYSTEM SET ${name} = ${value}; SELECT pg_reload_conf();  -- a managed database: in its console`;
 }

@@ -11,6 +11,9 @@ export interface Ticks {
   stop(): Promise<void>;
 }
 
+/** What a process's relay does. `off`: it is not to relay. */
+export type RelayActivity = 'off' | 'starting' | 'relaying' | 'stopping';
+
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 
@@ -29,6 +32,7 @@ export class RelayWorker {
 
   private opening: Promise<void> | undefined;
   private ticks: Ticks | undefined;
+  private ticking = false;
 
   constructor(
     private readonly relay: Relay,
@@ -41,7 +45,15 @@ export class RelayWorker {
     },
     /** Opens what the ticks stand on; `undefined` in a process that does not relay. */
     private readonly openTicks: (() => Promise<Ticks>) | undefined,
+    /** Tells others that this process relays. */
+    private readonly heartbeat?: { start(): void; stop(): Promise<void> },
   ) {}
+
+  get activity(): RelayActivity {
+    if (this.openTicks === undefined) return 'off';
+    if (this.stopping.signal.aborted) return 'stopping';
+    return this.ticking ? 'relaying' : 'starting';
+  }
 
   /** Does not wait for the database. */
   start(): void {
@@ -77,11 +89,15 @@ export class RelayWorker {
         await this.readiness.storeReady();
         if (this.openTicks === undefined) return;
         this.pump.wake();
-        if (!listening) this.pump.listen();
+        if (!listening) {
+          this.pump.listen();
+          this.heartbeat?.start();
+        }
         listening = true;
         this.ticks ??= await this.openTicks();
         // The loop ends here if the process was told to stop meanwhile: nothing starts to tick after that.
         if (!stopping()) await this.ticks.start();
+        this.ticking = true;
         return;
       } catch (error) {
         const what = this.openTicks ? 'the relay cannot start ticking' : 'the outbox is not ready';
@@ -96,6 +112,8 @@ export class RelayWorker {
     const relayStopped = this.relay.stop();
     this.pump.stop();
     await relayStopped;
+    // Last: what was settled until now is in it.
+    await this.heartbeat?.stop();
     // What is just being opened is closed as well, if need be after the shutdown has gone on without it.
     const ticksStopped = Promise.resolve(this.opening).then(() => this.stopTicks());
     await within(TICKS_STOP_MS, ticksStopped);

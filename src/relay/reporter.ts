@@ -1,5 +1,6 @@
 import type { ClaimedEvent, Settlement } from '../store/outbox-store.js';
 import type { ListenerFailure } from '../delivery/attempt.js';
+import type { ActivityCounter } from './activity-counter.js';
 import type { Log } from './log.js';
 
 /** Told to the application when an event is set aside (as the local event `outbox.dead_letter`). */
@@ -18,12 +19,14 @@ export class Reporter {
     private readonly log: Log,
     private readonly onDeadLetter: (notice: DeadLetterNotice) => void,
     private readonly debugEnabled: () => boolean = () => true,
+    private readonly counter?: ActivityCounter,
   ) {}
 
   settled(settled: readonly { event: ClaimedEvent; settlement: Settlement }[]): void {
     // Asked once: at full speed, making lines that nobody reads would be a tenth of the work.
     const debugs = this.debugEnabled();
     for (const { event, settlement } of settled) {
+      this.counter?.count(event.eventType, settlement.outcome);
       if (settlement.outcome !== 'completed') this.notDelivered(event, settlement);
       else if (debugs) this.log.debug(`${event.eventType} ${event.id} delivered`);
     }

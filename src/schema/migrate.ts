@@ -1,8 +1,9 @@
 import type { PgClient, PgPool } from '../store/postgres/pg-pool.js';
 import {
   SCHEMA_VERSION,
-  databaseIsNewer,
-  readSchemaVersion,
+  assertVersion,
+  readSchemaState,
+  type SchemaState,
 } from '../store/postgres/schema-version.js';
 import type { SqlNames } from '../store/postgres/sql-names.js';
 import { readMigrations, type Migration } from './migration-files.js';
@@ -28,12 +29,11 @@ export interface MigrationResult {
  * Brings the database to the version of this code, in one transaction: all of it, or nothing. Safe from any number
  * of processes at once (the others wait, then find nothing to do), and takes no lock if there is nothing to do.
  *
- * @throws OutboxError `SCHEMA_MISMATCH` if the database is newer than the code
+ * @throws OutboxError `SCHEMA_MISMATCH` if the database is newer than the code can work with
  */
 export async function migrate(pool: PgPool, names: SqlNames): Promise<MigrationResult> {
-  const version = await readSchemaVersion(pool, names);
-  if (version === SCHEMA_VERSION) return { from: version, to: version, applied: [] };
-  if (version > SCHEMA_VERSION) throw databaseIsNewer(version, names);
+  const state = await readSchemaState(pool, names);
+  if (state.version >= SCHEMA_VERSION) return nothingToDo(state, names);
 
   // Read before a connection is taken: none is held while the disk is waited for.
   const migrations = await readMigrations(names);
@@ -65,13 +65,22 @@ async function inTransaction(
   // IF NOT EXISTS is not safe against a concurrent creator. A transaction's lock, not a session's: it holds behind
   // a pooler in transaction mode too, and cannot be left behind.
   await run(`SELECT pg_advisory_xact_lock(${ADVISORY_LOCK})`);
-  const from = await readSchemaVersion(client, names);
-  if (from > SCHEMA_VERSION) throw databaseIsNewer(from, names);
-
+  const state = await readSchemaState(client, names);
+  if (state.version >= SCHEMA_VERSION) {
+    await run('COMMIT');
+    return nothingToDo(state, names);
+  }
+  const from = state.version;
   const pending = migrations.filter(({ version }) => version > from);
   for (const { sql } of pending) await run(sql);
   await run('COMMIT');
   return { from, to: SCHEMA_VERSION, applied: pending.map(({ file }) => file) };
+}
+
+/** Also where a newer version of this package has been: it does not take back what that one has done. */
+function nothingToDo(state: SchemaState, names: SqlNames): MigrationResult {
+  assertVersion(state, names);
+  return { from: state.version, to: state.version, applied: [] };
 }
 
 function ignore(): void {

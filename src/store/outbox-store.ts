@@ -1,5 +1,6 @@
 import type { OutboxEventStatus, PreviousLife } from '../event/outbox-event.js';
 import type { OutboxPayload } from '../event/payload.js';
+import type { ActivityStore } from './activity-store.js';
 import type { SentinelStore } from './sentinel-store.js';
 
 /** An event on its way into the store. */
@@ -90,6 +91,8 @@ export interface SettledAndClaimed {
 export interface DeadLetterFilter {
   readonly ids?: readonly string[] | undefined;
   readonly eventType?: string | undefined;
+  /** Text within the event type or the last error, in upper or lower case. */
+  readonly matching?: string | undefined;
   /** Set aside at or after this moment. */
   readonly failedAfter?: Date | undefined;
   /** Set aside before this moment. */
@@ -115,6 +118,30 @@ export interface StoredEvent extends Omit<DeadLetter, 'failedAt'> {
   readonly status: OutboxEventStatus;
   readonly scheduledAt: Date;
   readonly processedAt: Date | null;
+  /** While `PROCESSING`: until when its relay holds it. */
+  readonly leasedUntil: Date | null;
+  /** Since when it has been due without anybody listening to its type. */
+  readonly unheardSince: Date | null;
+}
+
+/** An event of a list: without what may be large. */
+export type ListedEvent = Omit<
+  StoredEvent,
+  'payload' | 'metadata' | 'previousLives' | 'processedAt'
+>;
+
+export interface EventPage {
+  readonly items: readonly ListedEvent[];
+  /** Pass it as `after` for the next page; `null` on the last. Stays right while rows come and go. */
+  readonly next: string | null;
+}
+
+export interface EventPageRequest {
+  /** `due` and `scheduled` are `PENDING`: what a relay would claim now, and what is for later. */
+  readonly state: 'due' | 'scheduled' | 'processing';
+  readonly eventType?: string | undefined;
+  readonly limit: number;
+  readonly after?: string | undefined;
 }
 
 export interface DeadLetterPage {
@@ -171,6 +198,9 @@ export abstract class OutboxStore {
   /** Where the sentinels of gates rest, if this store has a place for them. */
   readonly sentinels?: SentinelStore;
 
+  /** Where relays report what they are and do, if this store has a place for that. */
+  readonly activity?: ActivityStore;
+
   /**
    * Writes events in one statement, all or nothing. An id that is there already is left as it is.
    * @param executor the caller's open transaction; the rows are part of it
@@ -220,6 +250,9 @@ export abstract class OutboxStore {
   abstract deadLetters(request: DeadLetterPageRequest): Promise<DeadLetterPage>;
 
   abstract countDeadLetters(filter: DeadLetterFilter): Promise<number>;
+
+  /** Events that are not finished, the one due first in front. */
+  abstract list(request: EventPageRequest): Promise<EventPage>;
 
   abstract find(id: string): Promise<StoredEvent | null>;
 

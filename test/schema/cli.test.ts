@@ -154,7 +154,9 @@ describe('nestjs-outbox-relay migrate', () => {
 
   it('answers a newer database with 1 and what to do', async () => {
     await migrate(database.pool, sqlNames());
-    await database.query(`INSERT INTO outbox_migrations (version, name) VALUES (99, 'future')`);
+    await database.query(
+      `INSERT INTO outbox_migrations (version, name, breaks_before) VALUES (99, 'future', 99)`,
+    );
     const { code, stdout, stderr } = await cli(['migrate'], database.connectionString);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/at outbox version 99 .*upgrade nestjs-outbox-relay\n$/);

@@ -172,9 +172,11 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
     },
   );
 
-  it('refuses a database that is newer than the code, changes nothing, and waits for no lock', async () => {
+  it('refuses a database that says it is too new for the code, changes nothing, and waits for no lock', async () => {
     await migrate(database.pool, NAMES);
-    await database.query(`INSERT INTO outbox_migrations (version, name) VALUES (99, 'future')`);
+    await database.query(
+      `INSERT INTO outbox_migrations (version, name, breaks_before) VALUES (99, 'future', 98)`,
+    );
     const before = await catalogVersions(database, NAMES);
     const store = new PostgresOutboxStore(database.pool, NAMES);
     const release = await lockOut();
@@ -183,10 +185,21 @@ describe.each([14, 18] as const)('migrating PostgreSQL %i', (major) => {
       await expect(refusing).rejects.toThrow(OutboxError);
       await expect(refusing).rejects.toMatchObject({ code: 'SCHEMA_MISMATCH' });
       await expect(refusing).rejects.toThrow(
-        `newer than the ${SCHEMA_VERSION} this code knows: upgrade`,
+        `which code written for version ${SCHEMA_VERSION} cannot use any more: upgrade`,
       );
     }
     await release();
+    expect(await catalogVersions(database, NAMES)).toEqual(before);
+  });
+
+  it('takes a newer database as it is, as long as that does not say otherwise', async () => {
+    await migrate(database.pool, NAMES);
+    await database.query(
+      `INSERT INTO outbox_migrations (version, name, breaks_before) VALUES (99, 'future', ${SCHEMA_VERSION})`,
+    );
+    const before = await catalogVersions(database, NAMES);
+    expect(await migrate(database.pool, NAMES)).toEqual({ from: 99, to: 99, applied: [] });
+    await expect(assertSchemaVersion(database.pool, NAMES)).resolves.toBeUndefined();
     expect(await catalogVersions(database, NAMES)).toEqual(before);
   });
 

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe } from '@jest/globals';
+import { describeActivity } from './conformance/activity.js';
 import { describeClaimOthers } from './conformance/claim-others.js';
 import { describeClaim } from './conformance/claim.js';
 import { describeDeadLetters } from './conformance/dead-letters.js';
 import { describeEnqueue } from './conformance/enqueue.js';
+import { describeList } from './conformance/list.js';
 import { describePrune } from './conformance/prune.js';
 import { describeReap } from './conformance/reap.js';
 import { describeRedriveAndDiscard } from './conformance/redrive-discard.js';
@@ -40,6 +42,8 @@ export function describeStore(name: string, open: () => Promise<StoreUnderTest>)
     describeRedriveAndDiscard(subject);
     describePrune(subject);
     describeDeadLetters(subject);
+    describeList(subject);
     describeStatsAndFind(subject);
+    describeActivity(subject);
   });
 }

@@ -7,7 +7,7 @@ export const constraints = databaseCheck({
   group: 'schema',
   looksFor: 'keys and CHECKs that are missing or not validated',
   why: 'they keep a row from a state that neither claim, reaper nor prune looks at, and make an enqueue repeatable',
-  needs: 'tables',
+  needs: 'same-version',
   async examine(database, { names }) {
     const found = await database.rows<{ name: string; validated: boolean }>(
       `SELECT conname AS name, convalidated AS validated FROM pg_constraint

@@ -9,7 +9,7 @@ export const functions = databaseCheck({
   group: 'schema',
   looksFor: 'SQL functions that are missing or changed',
   why: 'they are the verbs of the outbox: each claim, settlement and enqueue is one call of them',
-  needs: 'tables',
+  needs: 'same-version',
   async examine(database, patient) {
     const { names } = patient;
     const found = await database.rows<{ name: string; arguments: string; source: string }>(

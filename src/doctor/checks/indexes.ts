@@ -13,7 +13,7 @@ export const indexes = databaseCheck({
   group: 'schema',
   looksFor: 'indexes that are missing, invalid or other than the migrations made them',
   why: 'without its index, each claim, each pass of the reaper and each list reads the whole table',
-  needs: 'tables',
+  needs: 'same-version',
   async examine(database, { names }) {
     const found = await database.rows<Found>(
       `SELECT class.relname AS name, pg_get_indexdef(class.oid) AS definition,

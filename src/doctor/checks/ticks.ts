@@ -1,5 +1,6 @@
+import { queueName } from '../../relay/queue-name.js';
 import { CannotLook, databaseCheck, type Complaint } from '../check.js';
-import { queueName } from '../patient.js';
+import { aliveRelays } from '../patient.js';
 
 interface Clock {
   readonly scheduled: boolean;
@@ -18,7 +19,7 @@ export const ticks = databaseCheck({
   looksFor: 'the pg-boss schedule of the relay: missing, silent, or failing',
   why: 'the tick finds retries, reaps what a crash has left and prunes; without it only fresh events are delivered',
   needs: 'server',
-  async examine(database, patient) {
+  async examine(database, patient, remark) {
     const { bossSchema } = patient;
     if (bossSchema === undefined)
       throw new CannotLook('pg-boss is the application’s own, or the relay ticks on a timer');
@@ -50,7 +51,10 @@ export const ticks = databaseCheck({
                WHERE name = $1 AND state = 'failed' AND completed_on > now() - interval '1 hour') AS failed`,
       [queue],
     );
-    return found === undefined ? [] : complaintsOf(found, queue, bossSchema);
+    if (found === undefined) return [];
+    const relays = await aliveRelays(patient).catch(() => undefined);
+    if (relays?.length === 0) remark('no relay is alive, so no tick is expected');
+    return complaintsOf(found, queue, bossSchema, relays?.length !== 0);
   },
 });
 
@@ -60,6 +64,7 @@ function complaintsOf(
   { scheduled, newest_s: newest, waiting_s: waiting, failed }: Clock,
   queue: string,
   bossSchema: string,
+  expected: boolean,
 ): Complaint[] {
   const complaints: Complaint[] = [];
   if (!scheduled)
@@ -68,7 +73,7 @@ function complaintsOf(
       what: `pg-boss has no schedule for the queue ${queue}`,
       fix: RESTART,
     });
-  if (newest === null || newest > SILENT_S)
+  if (expected && (newest === null || newest > SILENT_S))
     complaints.push({
       level: 'error',
       what:
@@ -77,7 +82,7 @@ function complaintsOf(
           : `the last tick of ${queue} was ${newest} s ago; there should be one every 15 s`,
       fix: RESTART,
     });
-  else if (waiting !== null && waiting > SILENT_S)
+  else if (expected && waiting !== null && waiting > SILENT_S)
     complaints.push({
       level: 'error',
       what: `a tick of ${queue} has been waiting to be fetched for ${waiting} s`,

@@ -10,7 +10,10 @@ import {
   type DeadLetterFilter,
   type DeadLetterPage,
   type DeadLetterPageRequest,
+  type EventPage,
+  type EventPageRequest,
   type Lease,
+  type ListedEvent,
   type NewEvent,
   type OutboxStats,
   type PruneRequest,
@@ -20,6 +23,7 @@ import {
   type SqlExecutor,
   type StoredEvent,
 } from '../outbox-store.js';
+import { InMemoryActivityStore } from './in-memory-activity-store.js';
 import { InMemorySentinelStore } from './in-memory-sentinel-store.js';
 
 interface Row {
@@ -52,6 +56,7 @@ interface Row {
  */
 export class InMemoryOutboxStore extends OutboxStore {
   override readonly sentinels = new InMemorySentinelStore(() => this.now());
+  override readonly activity = new InMemoryActivityStore(() => this.now());
   private readonly rows = new Map<string, Row>();
   private offsetMs = 0;
   private sequence = 0;
@@ -184,16 +189,25 @@ export class InMemoryOutboxStore extends OutboxStore {
     const rows = this.dead(request)
       .toReversed()
       .filter((row) => after === undefined || cursorOf(row) < after);
-    const page = rows.slice(0, request.limit);
-    const last = page.at(-1);
-    return {
-      items: page.map(toDeadLetter),
-      next: rows.length > page.length && last !== undefined ? cursorOf(last) : null,
-    };
+    return pageOf(rows, request.limit, toDeadLetter, cursorOf);
   }
 
   async countDeadLetters(filter: DeadLetterFilter): Promise<number> {
     return this.dead(filter).length;
+  }
+
+  async list({ state, eventType, limit, after }: EventPageRequest): Promise<EventPage> {
+    const now = this.now();
+    const from = readCursor(after);
+    const rows = [...this.rows.values()]
+      .filter(
+        (row) =>
+          stateOf(row, now) === state &&
+          (eventType === undefined || row.eventType === eventType) &&
+          (from === undefined || dueCursorOf(row) > from),
+      )
+      .toSorted((a, b) => (dueCursorOf(a) < dueCursorOf(b) ? -1 : 1));
+    return pageOf(rows, limit, toListed, dueCursorOf);
   }
 
   async find(id: string): Promise<StoredEvent | null> {
@@ -256,7 +270,7 @@ export class InMemoryOutboxStore extends OutboxStore {
         acknowledgedBy: row.acknowledgedBy,
         scheduledAt: new Date(row.scheduledAt),
         createdAt: new Date(row.createdAt),
-        unheardSince: row.unheardSince === null ? null : new Date(row.unheardSince),
+        unheardSince: dateOrNull(row.unheardSince),
         claimedAt: new Date(now),
       };
     });
@@ -268,14 +282,18 @@ export class InMemoryOutboxStore extends OutboxStore {
   }
 
   /** Dead letters that match, longest dead first. */
-  private dead({ ids, eventType, failedAfter, failedBefore }: DeadLetterFilter): Row[] {
+  private dead({ ids, eventType, matching, failedAfter, failedBefore }: DeadLetterFilter): Row[] {
     const wanted = ids && new Set(ids.map(idOf));
+    const text = matching?.toLowerCase();
     return [...this.rows.values()]
       .filter(
         (row) =>
           row.status === 'FAILED' &&
           (wanted === undefined || wanted.has(row.id)) &&
           (eventType === undefined || row.eventType === eventType) &&
+          (text === undefined ||
+            row.eventType.toLowerCase().includes(text) ||
+            row.lastError?.toLowerCase().includes(text) === true) &&
           (failedAfter === undefined || (row.processedAt ?? 0) >= failedAfter.getTime()) &&
           (failedBefore === undefined || (row.processedAt ?? 0) < failedBefore.getTime()),
       )
@@ -352,9 +370,37 @@ function applyFailure(
   row.unheardSince = null;
 }
 
-// Fixed width, so that text compares as the pair (time, sequence) does.
 function cursorOf(row: Row): string {
-  return `${String(row.processedAt ?? 0).padStart(15, '0')}-${String(row.sequence).padStart(12, '0')}`;
+  return cursorAt(row.processedAt ?? 0, row);
+}
+
+function dueCursorOf(row: Row): string {
+  return cursorAt(row.scheduledAt, row);
+}
+
+// Fixed width, so that text compares as the pair (time, sequence) does.
+function cursorAt(time: number, { sequence }: Row): string {
+  return `${String(time).padStart(15, '0')}-${String(sequence).padStart(12, '0')}`;
+}
+
+function pageOf<Item>(
+  rows: readonly Row[],
+  limit: number,
+  toItem: (row: Row) => Item,
+  cursorOfRow: (row: Row) => string,
+): { items: Item[]; next: string | null } {
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    items: page.map(toItem),
+    next: rows.length > page.length && last !== undefined ? cursorOfRow(last) : null,
+  };
+}
+
+function stateOf(row: Row, now: number): EventPageRequest['state'] | undefined {
+  if (row.status === 'PROCESSING') return 'processing';
+  if (row.status !== 'PENDING') return undefined;
+  return row.scheduledAt <= now ? 'due' : 'scheduled';
 }
 
 function byCursor(a: Row, b: Row): number {
@@ -371,12 +417,26 @@ function toDeadLetter(row: Row): DeadLetter {
 }
 
 function toStoredEvent(row: Row): StoredEvent {
+  return { ...toHistory(row), ...toListed(row), processedAt: dateOrNull(row.processedAt) };
+}
+
+function toListed(row: Row): ListedEvent {
   return {
-    ...toHistory(row),
+    id: row.id,
+    eventType: row.eventType,
     status: row.status,
+    retryCount: row.retryCount,
+    lastError: row.lastError,
+    acknowledgedBy: row.acknowledgedBy,
     scheduledAt: new Date(row.scheduledAt),
-    processedAt: row.processedAt === null ? null : new Date(row.processedAt),
+    createdAt: new Date(row.createdAt),
+    leasedUntil: dateOrNull(row.leasedUntil),
+    unheardSince: dateOrNull(row.unheardSince),
   };
+}
+
+function dateOrNull(time: number | null): Date | null {
+  return time === null ? null : new Date(time);
 }
 
 function toHistory(row: Row): Omit<DeadLetter, 'failedAt'> {

@@ -24,7 +24,8 @@ export const CLAIMED_COLUMNS = `id, event_type, payload, nullif(metadata, '{}') 
 export const STORED_COLUMNS = `id, event_type, payload, metadata, status, retry_count, last_error, previous_lives,
   array_to_json(acknowledged_by) AS acknowledged_by,
   to_char(processed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS processed_at_text,
-  ${epochMs('scheduled_at')}, ${epochMs('created_at')}, ${epochMs('processed_at')}`;
+  ${epochMs('scheduled_at')}, ${epochMs('created_at')}, ${epochMs('processed_at')},
+  ${epochMs('leased_until')}, ${epochMs('unheard_since')}`;
 
 // date_part and not extract, which since PostgreSQL 14 goes the long way by numeric.
 function epochMs(column: string): string {
@@ -65,6 +66,8 @@ export function toStoredEvent(row: TextRow): StoredEvent {
     status: text(row, 'status') as OutboxEventStatus,
     scheduledAt: date(row, 'scheduled_at'),
     processedAt: dateOrNull(row, 'processed_at'),
+    leasedUntil: dateOrNull(row, 'leased_until'),
+    unheardSince: dateOrNull(row, 'unheard_since'),
   };
 }
 

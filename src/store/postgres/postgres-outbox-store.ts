@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { invalid } from '../../event/outbox-error.js';
 import {
   OutboxStore,
   type ClaimRequest,
@@ -7,6 +6,8 @@ import {
   type DeadLetterFilter,
   type DeadLetterPage,
   type DeadLetterPageRequest,
+  type EventPage,
+  type EventPageRequest,
   type Lease,
   type NewEvent,
   type OutboxStats,
@@ -29,6 +30,9 @@ import {
   type StatsRow,
   type TextRow,
 } from './event-rows.js';
+import { readCursor, writeCursor } from '../page-cursor.js';
+import { CalledActivityStore } from './called-activity-store.js';
+import { toEventPage, type EventListJson } from './event-json.js';
 import { LowWater } from './low-water.js';
 import { AS_TEXT, ask, type PgPool } from './pg-pool.js';
 import { PostgresSentinelStore } from './postgres-sentinel-store.js';
@@ -41,6 +45,7 @@ import type { SqlNames } from './sql-names.js';
  */
 export class PostgresOutboxStore extends OutboxStore {
   override readonly sentinels: PostgresSentinelStore;
+  override readonly activity: CalledActivityStore;
   private readonly lowWater = new LowWater();
 
   /** @param onClose ends the pool if it is the store's own */
@@ -51,6 +56,7 @@ export class PostgresOutboxStore extends OutboxStore {
   ) {
     super();
     this.sentinels = new PostgresSentinelStore(pool, names);
+    this.activity = new CalledActivityStore((verb, args) => this.answer(verb, args));
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
@@ -148,14 +154,17 @@ export class PostgresOutboxStore extends OutboxStore {
     const [time, id] = readCursor(request.after);
     // One row more than the page, to know whether there is another page.
     const rows = await this.query(
-      `SELECT ${STORED_COLUMNS} FROM ${this.names.qualified('dead_letters')}($1, $2, $3, $4, $5, $6, $7)`,
+      `SELECT ${STORED_COLUMNS} FROM ${this.names.qualified('dead_letters')}($1, $2, $3, $4, $5, $6, $7, $8)`,
       [...filterValues(request), time, id, request.limit + 1],
     );
     const page = rows.slice(0, request.limit);
     const last = page.at(-1);
     return {
       items: page.map(toDeadLetter),
-      next: rows.length > request.limit && last !== undefined ? writeCursor(last) : null,
+      next:
+        rows.length > request.limit && last !== undefined
+          ? writeCursor(last['processed_at_text'] ?? '', last['id'] ?? '')
+          : null,
     };
   }
 
@@ -165,11 +174,24 @@ export class PostgresOutboxStore extends OutboxStore {
        WHERE status = 'FAILED'
          AND ($1::uuid[] IS NULL OR id = ANY ($1))
          AND ($2::text IS NULL OR event_type = $2)
-         AND ($3::timestamptz IS NULL OR processed_at >= $3)
-         AND ($4::timestamptz IS NULL OR processed_at < $4)`,
+         AND ($3::text IS NULL OR strpos(lower(event_type), lower($3)) > 0 OR strpos(lower(last_error), lower($3)) > 0)
+         AND ($4::timestamptz IS NULL OR processed_at >= $4)
+         AND ($5::timestamptz IS NULL OR processed_at < $5)`,
       filterValues(filter),
     );
     return Number(row?.['total']);
+  }
+
+  async list(request: EventPageRequest): Promise<EventPage> {
+    const [time, id] = readCursor(request.after);
+    const answer = await this.answer('list', {
+      of_state: request.state,
+      of_type: request.eventType ?? null,
+      after_time: time,
+      after_id: id,
+      page_size: request.limit + 1,
+    });
+    return toEventPage(answer as EventListJson, request.limit);
   }
 
   async find(id: string): Promise<StoredEvent | null> {
@@ -226,6 +248,19 @@ export class PostgresOutboxStore extends OutboxStore {
     return JSON.parse(row?.['ids'] ?? '[]') as string[];
   }
 
+  /** A function that answers JSON. */
+  private async answer(verb: string, args: Readonly<Record<string, unknown>>): Promise<unknown> {
+    const named = Object.keys(args).map((name, index) => `${name} => $${index + 1}`);
+    const values = Object.values(args).map((value) =>
+      typeof value === 'object' && value !== null ? JSON.stringify(value) : value,
+    );
+    const [row] = await this.query(
+      `SELECT to_jsonb(${this.names.qualified(verb)}(${named.join(', ')})) AS answer`,
+      values,
+    );
+    return JSON.parse(row?.['answer'] ?? 'null') as unknown;
+  }
+
   private async query(
     text: string,
     values: unknown[],
@@ -243,25 +278,18 @@ function uuidArray(ids: readonly string[]): string {
   return `{${ids.join(',')}}`;
 }
 
-function filterValues({ ids, eventType, failedAfter, failedBefore }: DeadLetterFilter): unknown[] {
+function filterValues({
+  ids,
+  eventType,
+  matching,
+  failedAfter,
+  failedBefore,
+}: DeadLetterFilter): unknown[] {
   return [
     ids ?? null,
     eventType ?? null,
+    matching ?? null,
     failedAfter?.toISOString() ?? null,
     failedBefore?.toISOString() ?? null,
   ];
-}
-
-// The cursor carries the time as text: a Date would drop its microseconds and skip or repeat rows.
-function writeCursor(row: TextRow): string {
-  return Buffer.from(JSON.stringify([row['processed_at_text'], row['id']])).toString('base64url');
-}
-
-const CURSOR = /^\["(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","([0-9a-f-]{36})"\]$/;
-
-function readCursor(cursor: string | undefined): [time: string | null, id: string | null] {
-  if (cursor === undefined) return [null, null];
-  const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-  if (time !== undefined && id !== undefined) return [time, id];
-  throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
 }

@@ -3,13 +3,20 @@ import { AS_TEXT, ask, type PgQuery } from './pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE, type SqlNames } from './sql-names.js';
 
 /** The migration this code was written for: the highest number in `migrations/`. */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
-/** The newest migration applied to the database; 0 if there is none. */
-export async function readSchemaVersion(
+/** What the database says of itself. */
+export interface SchemaState {
+  /** The newest migration applied; 0 if there is none. */
+  readonly version: number;
+  /** Code that was written for a version below this cannot work any more. */
+  readonly breaksBefore: number;
+}
+
+export async function readSchemaState(
   db: { query(config: PgQuery): Promise<{ rows: unknown[] }> },
   names: SqlNames,
-): Promise<number> {
+): Promise<SchemaState> {
   const migrations = names.qualified('migrations');
   // Two statements: the second cannot even be parsed while the table is missing.
   // And not by to_regclass: it believes its cache, and after waiting for another migrator would still not see the table.
@@ -20,12 +27,14 @@ export async function readSchemaVersion(
     values: [names.schema, `${names.prefix}_migrations`],
     types: AS_TEXT,
   });
-  if (found.rows.length === 0) return 0;
-  const version = await ask(db, {
-    text: `SELECT coalesce(max(version), 0) AS version FROM ${migrations}`,
+  if (found.rows.length === 0) return { version: 0, breaksBefore: 0 };
+  const { rows } = await ask(db, {
+    text: `SELECT coalesce(max(version), 0) AS version, coalesce(max(breaks_before), 0) AS breaks_before
+           FROM ${migrations}`,
     types: AS_TEXT,
   });
-  return Number((version.rows[0] as { version: string }).version);
+  const { version, breaks_before: breaksBefore } = rows[0] as Record<string, string>;
+  return { version: Number(version), breaksBefore: Number(breaksBefore) };
 }
 
 /** @throws OutboxError `SCHEMA_MISMATCH` that says what to run */
@@ -33,12 +42,16 @@ export async function assertSchemaVersion(
   db: { query(config: PgQuery): Promise<{ rows: unknown[] }> },
   names: SqlNames,
 ): Promise<void> {
-  assertVersion(await readSchemaVersion(db, names), names);
+  assertVersion(await readSchemaState(db, names), names);
 }
 
-/** @throws OutboxError `SCHEMA_MISMATCH` that says what to run */
-export function assertVersion(version: number, names: SqlNames): void {
-  if (version === SCHEMA_VERSION) return;
+/**
+ * A newer database will do unless it says otherwise: in a rolling deploy the schema comes first, and old processes go
+ * on, and start again, until the last of them is replaced.
+ * @throws OutboxError `SCHEMA_MISMATCH` that says what to run
+ */
+export function assertVersion({ version, breaksBefore }: SchemaState, names: SqlNames): void {
+  if (version >= SCHEMA_VERSION && breaksBefore <= SCHEMA_VERSION) return;
   if (version > SCHEMA_VERSION) throw databaseIsNewer(version, names);
   if (version === 0) throw outboxIsMissing(names);
   throw mismatch(`is at outbox version ${version}, this code needs ${SCHEMA_VERSION}`, names);
@@ -62,7 +75,7 @@ function mismatch(state: string, names: SqlNames, cause?: unknown): OutboxError 
 export function databaseIsNewer(version: number, names: SqlNames): OutboxError {
   return new OutboxError(
     'SCHEMA_MISMATCH',
-    `the database is at outbox version ${version} (${names.events}), newer than the ${SCHEMA_VERSION} this code knows: ` +
+    `the database is at outbox version ${version} (${names.events}), which code written for version ${SCHEMA_VERSION} cannot use any more: ` +
       'upgrade nestjs-outbox-relay',
   );
 }

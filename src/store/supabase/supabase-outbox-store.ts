@@ -7,6 +7,8 @@ import {
   type DeadLetterFilter,
   type DeadLetterPage,
   type DeadLetterPageRequest,
+  type EventPage,
+  type EventPageRequest,
   type Lease,
   type NewEvent,
   type OutboxStats,
@@ -17,6 +19,17 @@ import {
   type SqlExecutor,
   type StoredEvent,
 } from '../outbox-store.js';
+import { readCursor, writeCursor } from '../page-cursor.js';
+import { CalledActivityStore } from '../postgres/called-activity-store.js';
+import {
+  toClaimedEvent,
+  toDeadLetter,
+  toEventPage,
+  toStoredEvent,
+  type ClaimedJson,
+  type EventListJson,
+  type StoredJson,
+} from '../postgres/event-json.js';
 import {
   newEventRecords,
   settlementRecords,
@@ -26,19 +39,17 @@ import {
 import { LowWater } from '../postgres/low-water.js';
 import { assertVersion, outboxIsMissing } from '../postgres/schema-version.js';
 import type { SqlNames } from '../postgres/sql-names.js';
-import {
-  toClaimedEvent,
-  toDeadLetter,
-  toStoredEvent,
-  type ClaimedJson,
-  type StoredJson,
-} from './event-json.js';
 import { SupabaseCallError } from './rpc-failure.js';
 import { isLostAnswer, type SupabaseRpc } from './supabase-rpc.js';
 import { SupabaseSentinelStore } from './supabase-sentinel-store.js';
 
 /** Done twice is as good as done once, so it is tried again also when an answer was lost. */
 const REPEATABLE = true;
+
+const A_COUNT_OR_LIST = {
+  isAnswer: (answer: unknown) => typeof answer === 'number' || Array.isArray(answer),
+  wanted: 'a count or a list',
+};
 
 /**
  * Again, it would take, revive or delete others: a lost answer is an error. What a lost claim has taken waits for the
@@ -53,6 +64,7 @@ const ONCE = false;
  */
 export class SupabaseOutboxStore extends OutboxStore {
   override readonly sentinels: SupabaseSentinelStore;
+  override readonly activity: CalledActivityStore;
   private readonly lowWater = new LowWater();
 
   /** @param onClose ends what was opened beside the store */
@@ -63,6 +75,10 @@ export class SupabaseOutboxStore extends OutboxStore {
   ) {
     super();
     this.sentinels = new SupabaseSentinelStore(rpc);
+    this.activity = new CalledActivityStore(async (verb, args) => {
+      const { data } = await rpc.call(verb, args, { repeatable: REPEATABLE, ...A_COUNT_OR_LIST });
+      return data;
+    });
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
@@ -175,7 +191,10 @@ export class SupabaseOutboxStore extends OutboxStore {
     const last = page.at(-1);
     return {
       items: page.map(toDeadLetter),
-      next: events.length > request.limit && last !== undefined ? writeCursor(last) : null,
+      next:
+        events.length > request.limit && last !== undefined
+          ? writeCursor(last.processed_at ?? '', last.id)
+          : null,
     };
   }
 
@@ -187,6 +206,23 @@ export class SupabaseOutboxStore extends OutboxStore {
       REPEATABLE,
     );
     return total;
+  }
+
+  async list(request: EventPageRequest): Promise<EventPage> {
+    const [time, id] = readCursor(request.after);
+    const page = await this.object<'events', EventListJson['events']>(
+      'list',
+      {
+        of_state: request.state,
+        of_type: request.eventType ?? null,
+        after_time: time,
+        after_id: id,
+        page_size: request.limit + 1,
+      },
+      'events',
+      REPEATABLE,
+    );
+    return toEventPage(page, request.limit);
   }
 
   async find(id: string): Promise<StoredEvent | null> {
@@ -206,13 +242,11 @@ export class SupabaseOutboxStore extends OutboxStore {
 
   async check(): Promise<void> {
     try {
-      const { version } = await this.object<'version', number>(
-        'version_as_json',
-        {},
-        'version',
-        REPEATABLE,
-      );
-      assertVersion(version, this.names);
+      const { version, breaks_before: breaksBefore } = await this.object<
+        'version' | 'breaks_before',
+        number
+      >('version_as_json', {}, 'version', REPEATABLE);
+      assertVersion({ version, breaksBefore }, this.names);
     } catch (error) {
       if (!(error instanceof SupabaseCallError) || error.code !== 'PGRST202') throw error;
       throw outboxIsMissing(this.names, error);
@@ -300,26 +334,18 @@ function isTexts(data: unknown): boolean {
   return Array.isArray(data) && data.every((each) => typeof each === 'string');
 }
 
-function filterArgs({ ids, eventType, failedAfter, failedBefore }: DeadLetterFilter): object {
+function filterArgs({
+  ids,
+  eventType,
+  matching,
+  failedAfter,
+  failedBefore,
+}: DeadLetterFilter): object {
   return {
     ids: ids ?? null,
     of_type: eventType ?? null,
+    matching: matching ?? null,
     failed_after: failedAfter?.toISOString() ?? null,
     failed_before: failedBefore?.toISOString() ?? null,
   };
-}
-
-// The cursor carries the time as text: a Date would drop its microseconds and skip or repeat rows.
-function writeCursor({ processed_at: time, id }: StoredJson): string {
-  return Buffer.from(JSON.stringify([time, id])).toString('base64url');
-}
-
-const CURSOR =
-  /^\["(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:\+00:00|Z))","([0-9a-f-]{36})"\]$/;
-
-function readCursor(cursor: string | undefined): [time: string | null, id: string | null] {
-  if (cursor === undefined) return [null, null];
-  const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-  if (time !== undefined && id !== undefined) return [time, id];
-  throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
 }

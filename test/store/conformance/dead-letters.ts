@@ -71,6 +71,28 @@ export function describeDeadLetters(subject: Subject): void {
       expect(await rest({ limit: 2, eventType: 'x' })).toEqual([[c, b], [a]]);
     });
 
+    it('finds text within the event type or the last error, in upper or lower case', async () => {
+      const [a, b] = await subject.dead({ eventType: 'Quote.created' }, { eventType: 'other' });
+      const c = await subject.claimed({ eventType: 'third' });
+      await subject.settle(c, failed({ lastError: '카카오 API said "100%_\\ NO Quote"' }));
+      for (const [matching, ids] of [
+        ['quote', [c.id, a]],
+        ['OTHER', [b]],
+        ['카카오', [c.id]],
+        ['100%_\\ no', [c.id]],
+        ['%', [c.id]],
+        ['_', [c.id]],
+        ['nowhere', []],
+      ] as const) {
+        expect((await page({ matching, limit: 9 })).ids).toEqual(ids);
+        expect(await subject.store.countDeadLetters({ matching })).toBe(ids.length);
+      }
+      const redrive = { limit: 9, firstDelayMs: 0, spacingMs: 0 };
+      expect(await subject.store.redrive({ ...redrive, matching: 'OTHER' })).toEqual([b]);
+      expect(await subject.store.discard({ limit: 9, matching: '카카오' })).toEqual([c.id]);
+      expect((await page({ limit: 9 })).ids).toEqual([a]);
+    });
+
     it('stays right while rows are removed and added: none twice, none skipped', async () => {
       const [a, b, c, d, e] = await subject.dead({}, {}, {}, {}, {});
       const first = await page();

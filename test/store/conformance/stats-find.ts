@@ -87,15 +87,15 @@ export function describeStatsAndFind(subject: Subject): void {
       async (status) => {
         const id = await subject.inState(status);
         const row = await subject.row(id);
-        const { leaseToken, leasedUntil, unheardSince, ...shown } = row;
+        const { leaseToken, leasedUntil, ...shown } = row;
         expect(leaseToken === null).toBe(status !== 'PROCESSING');
         expect(leasedUntil === null).toBe(status !== 'PROCESSING');
-        expect(unheardSince).toBeNull();
         expect(await subject.store.find(id)).toEqual({
           ...shown,
           createdAt: new Date(row.createdAt),
           scheduledAt: new Date(row.scheduledAt),
           processedAt: row.processedAt === null ? null : new Date(row.processedAt),
+          leasedUntil: leasedUntil === null ? null : new Date(leasedUntil),
         });
       },
     );

@@ -379,10 +379,10 @@ describe('check', () => {
   });
 
   it.each([
-    [1, /is at outbox version 1, this code needs/],
-    [999, /newer than the/],
-  ])('and when it is of another version: %i', async (version, message) => {
-    answers = [json(200, { version })];
+    [1, 0, /is at outbox version 1, this code needs/],
+    [999, 999, /cannot use any more/],
+  ])('and when it is of another version: %i', async (version, breaksBefore, message) => {
+    answers = [json(200, { version, breaks_before: breaksBefore })];
     await expect(store.check()).rejects.toMatchObject({
       code: 'SCHEMA_MISMATCH',
       message: expect.stringMatching(message),

@@ -1,6 +1,7 @@
 import type { OutboxEventStatus, PreviousLife } from '../../event/outbox-event.js';
 import type { OutboxPayload } from '../../event/payload.js';
-import type { ClaimedEvent, DeadLetter, StoredEvent } from '../outbox-store.js';
+import type { ClaimedEvent, DeadLetter, EventPage, StoredEvent } from '../outbox-store.js';
+import { writeCursor } from '../page-cursor.js';
 
 /** A row as `to_jsonb` writes it. Times are ISO 8601 in UTC, with microseconds that a Date drops. */
 interface EventJson {
@@ -24,6 +25,16 @@ export interface StoredJson extends EventJson {
   readonly last_error: string | null;
   readonly processed_at: string | null;
   readonly previous_lives: PreviousLife[];
+  readonly leased_until: string | null;
+  readonly unheard_since: string | null;
+}
+
+/** The answer of `outbox_list`, with one row more than the page if there is another page. */
+export interface EventListJson {
+  readonly events: readonly Omit<
+    StoredJson,
+    'payload' | 'metadata' | 'previous_lives' | 'processed_at'
+  >[];
 }
 
 export function toClaimedEvent(row: ClaimedJson, leaseToken: string): ClaimedEvent {
@@ -37,7 +48,7 @@ export function toClaimedEvent(row: ClaimedJson, leaseToken: string): ClaimedEve
     acknowledgedBy: row.acknowledged_by,
     scheduledAt: new Date(row.scheduled_at),
     createdAt: new Date(row.created_at),
-    unheardSince: row.unheard_since === null ? null : new Date(row.unheard_since),
+    unheardSince: date(row.unheard_since),
     claimedAt: new Date(row.claimed_at),
   };
 }
@@ -51,7 +62,30 @@ export function toStoredEvent(row: StoredJson): StoredEvent {
     ...toHistory(row),
     status: row.status,
     scheduledAt: new Date(row.scheduled_at),
-    processedAt: row.processed_at === null ? null : new Date(row.processed_at),
+    processedAt: date(row.processed_at),
+    leasedUntil: date(row.leased_until),
+    unheardSince: date(row.unheard_since),
+  };
+}
+
+export function toEventPage({ events }: EventListJson, limit: number): EventPage {
+  const page = events.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    items: page.map((row) => ({
+      id: row.id,
+      eventType: row.event_type,
+      status: row.status,
+      retryCount: row.retry_count,
+      lastError: row.last_error,
+      acknowledgedBy: row.acknowledged_by,
+      scheduledAt: new Date(row.scheduled_at),
+      createdAt: new Date(row.created_at),
+      leasedUntil: date(row.leased_until),
+      unheardSince: date(row.unheard_since),
+    })),
+    next:
+      events.length > limit && last !== undefined ? writeCursor(last.scheduled_at, last.id) : null,
   };
 }
 
@@ -67,4 +101,8 @@ function toHistory(row: StoredJson): Omit<DeadLetter, 'failedAt'> {
     createdAt: new Date(row.created_at),
     previousLives: row.previous_lives,
   };
+}
+
+function date(text: string | null): Date | null {
+  return text === null ? null : new Date(text);
 }

@@ -1,0 +1,20 @@
+import { invalid } from '../event/outbox-error.js';
+
+// As PostgreSQL writes a time in UTC, to the microsecond: a Date would drop those, and skip or repeat rows.
+const CURSOR =
+  /^\["(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:\+00:00|Z))","([0-9a-f-]{36})"\]$/;
+
+/** Where a page ended: the time that gives the order, as text, and the id of its last row. */
+export function writeCursor(time: string, id: string): string {
+  return Buffer.from(JSON.stringify([time, id])).toString('base64url');
+}
+
+/** @throws OutboxError `INVALID_ARGUMENT` if it was not made by {@link writeCursor} */
+export function readCursor(
+  cursor: string | undefined,
+): readonly [time: string | null, id: string | null] {
+  if (cursor === undefined) return [null, null];
+  const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (time !== undefined && id !== undefined) return [time, id];
+  throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
+}
