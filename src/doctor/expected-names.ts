@@ -13,7 +13,8 @@ export function underOtherNames(text: string, { schema, prefix }: SqlNames): str
 export function underDefaultNames(source: string, { schema, prefix }: SqlNames): string {
   return source
     .replaceAll(new RegExp(`"${schema}"\\."${prefix}_(\\w+)"`, 'g'), 'public.outbox_$1')
-    .replaceAll(/"public"\."outbox_(\w+)"/g, 'public.outbox_$1');
+    .replaceAll(/"public"\."outbox_(\w+)"/g, 'public.outbox_$1')
+    .replaceAll(new RegExp(`\\bCONSTRAINT ${prefix}_(\\w+)`, 'g'), 'CONSTRAINT outbox_$1');
 }
 
 export function tableNames(names: SqlNames): string[] {

@@ -43,7 +43,8 @@ export class PatientDatabase {
 
   async settings(names: readonly string[]): Promise<Record<string, Setting>> {
     const rows = await this.rows<Setting & { name: string }>(
-      'SELECT name, setting, source FROM pg_catalog.pg_settings WHERE name = ANY ($1::text[])',
+      `SELECT name, setting, source, quote_ident(current_database()) AS database, quote_ident(current_user) AS role
+       FROM pg_catalog.pg_settings WHERE name = ANY ($1::text[]) ORDER BY name`,
       [names],
     );
     return Object.fromEntries(rows.map(({ name, ...setting }) => [name, setting]));
@@ -54,6 +55,9 @@ export interface Setting {
   readonly setting: string;
   /** Where it was set: `configuration file`, `database`, `user`, `client` … */
   readonly source: string;
+  /** This database and this role, quoted. */
+  readonly database: string;
+  readonly role: string;
 }
 
 /** The relays that are there; `undefined` with a store that keeps no reports. */
@@ -77,11 +81,12 @@ export function shellWord(text: string): string {
 }
 
 /** How to undo a setting, by where it was made. */
-export function resetSetting(name: string, value: string, { source }: Setting): string {
-  if (source === 'database')
-    return `ALTER DATABASE … RESET ${name};  -- new sessions see it`;
-  if (source === 'user' || source === 'database user')
-    return `ALTER ROLE … RESET ${name};  -- new sessions see it`;
+export function resetSetting(name: string, value: string, setting: Setting): string {
+  const { source, database, role } = setting;
+  if (source === 'database') return `ALTER DATABASE ${database} RESET ${name};  -- new sessions see it`;
+  if (source === 'user') return `ALTER ROLE ${role} RESET ${name};  -- new sessions see it`;
+  if (source === 'database user')
+    return `ALTER ROLE ${role} IN DATABASE ${database} RESET ${name};  -- new sessions see it`;
   if (source === 'client') return `take ${name} out of the connection's options (options=-c …)`;
   return `ALTER SYSTEM SET ${name} = ${value}; SELECT pg_reload_conf();  -- a managed database: in its console`;
 }

@@ -22,6 +22,7 @@ export const readOnly = databaseCheck({
     const name = 'default_transaction_read_only';
     const setting = (await database.settings([name]))[name];
     if (setting?.setting !== 'on') return [];
-    return [{ level: 'error', what: `${name} is on`, fix: resetSetting(name, 'off', setting) }];
+    const fix = `SET ${name} = off; ${resetSetting(name, 'off', setting)}`;
+    return [{ level: 'error', what: `${name} is on`, fix }];
   },
 });

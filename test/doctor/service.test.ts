@@ -1,0 +1,78 @@
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnEvent } from '@nestjs/event-emitter';
+import { OutboxDoctor, OutboxModule, OutboxError } from '../../src/index.js';
+import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
+import { InMemoryOutboxStore } from '../../src/testing.js';
+import { createDatabase } from '../support/database.js';
+import { startApp } from '../support/outbox-app.js';
+import { until } from '../support/until.js';
+
+@Injectable()
+class Notifier {
+  @OnEvent('a.b')
+  on(): void {}
+}
+
+/** As it is when two files name their class alike. */
+const namesake = (): new () => object => {
+  @Injectable()
+  class Notifier {
+    @OnEvent('a.b')
+    on(): void {}
+  }
+  return Notifier;
+};
+
+it('finds nothing in an application that relays, and has looked everywhere', async () => {
+  await using database = await createDatabase();
+  await migrateOutbox({ database: database.pool });
+  await using app = await startApp({
+    outbox: { pool: database.pool, relay: { boss: undefined } as never },
+    providers: [Notifier],
+  });
+  const doctor = app.module.get(OutboxDoctor);
+  const { id } = await app.outbox.enqueue('a.b', {});
+  await app.eventIn('COMPLETED', id);
+  const examination = await until(
+    async () => {
+      const found = await doctor.examine();
+      return found.checks.every(({ ran }) => ran) && found;
+    },
+    { what: 'every check can look', timeoutMs: 20_000 },
+  );
+  // The tests' cluster is fast, and forgets what it has written when the machine crashes.
+  expect(examination.findings.filter(({ check }) => check !== 'durability')).toEqual([]);
+});
+
+it('knows the listeners of its own process', async () => {
+  await using database = await createDatabase();
+  await migrateOutbox({ database: database.pool });
+  await using app = await startApp({
+    outbox: { pool: database.pool },
+    providers: [Notifier, namesake()],
+  });
+  const { findings } = await app.module.get(OutboxDoctor).examine();
+  expect(findings.filter(({ check }) => check === 'listener-names')).toMatchObject([
+    { what: '2 listeners of "a.b" share the name Notifier.on' },
+  ]);
+});
+
+it('says of a store in memory what it cannot see', async () => {
+  await using app = await startApp({ outbox: { store: new InMemoryOutboxStore() } });
+  const { findings, checks } = await app.module.get(OutboxDoctor).examine();
+  expect(findings).toEqual([]);
+  expect(checks.find(({ check }) => check === 'indexes')).toMatchObject({
+    ran: false,
+    remark: expect.stringMatching(/needs a PostgreSQL connection/),
+  });
+});
+
+it.each(['forRoot', 'forRootAsync'] as const)(
+  'OutboxModule.%s without its options says what is missing',
+  (method) => {
+    const importing = () => (OutboxModule[method] as () => unknown)();
+    expect(importing).toThrow(OutboxError);
+    expect(importing).toThrow(new RegExp(`OutboxModule.${method}\\(…\\) needs its options, e.g. .*got undefined`));
+  },
+);
