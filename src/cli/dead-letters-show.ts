@@ -46,7 +46,10 @@ function show({ screen }: Cli, event: StoredEvent): void {
   screen.line(`${title('done by')}${visible(event.acknowledgedBy.join(', ')) || '-'}`);
   screen.line(`${title('earlier lives')}${event.previousLives.length}`);
   if (event.lastError !== null)
-    screen.line(`\n${screen.paint('bold', 'last error')}\n${visibleLines(event.lastError)}`);
+    // Set off from the rest: a line in it is not to pass for one of ours.
+    screen.line(
+      `\n${screen.paint('bold', 'last error')}\n${visibleLines(event.lastError).replaceAll(/^/gm, '  ')}`,
+    );
   screen.line(`\n${screen.paint('bold', 'payload')}\n${visibleJson(event.payload, 2)}`);
   screen.line(`\n${screen.paint('bold', 'metadata')}\n${visibleJson(event.metadata, 2)}`);
   if (event.previousLives.length > 0)

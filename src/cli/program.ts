@@ -33,6 +33,7 @@ export function createProgram(cli: Cli, version: string, redact: (text: string) 
     .addHelpText('after', EXIT_CODES);
   withGlobalOptions(program);
 
+  const first = [addMigrate(program, cli), addStatus(program, cli)];
   const deadLetters = program
     .command('dead-letters')
     .summary('list, show, redrive or discard dead letters')
@@ -42,8 +43,7 @@ export function createProgram(cli: Cli, version: string, redact: (text: string) 
     .summary('list or reopen bootstrap gates')
     .description('What keeps the "done" mark of bootstrap work from falling.');
   const leaves = [
-    addMigrate(program, cli),
-    addStatus(program, cli),
+    ...first,
     addDeadLettersList(deadLetters, cli),
     addDeadLettersShow(deadLetters, cli),
     addDeadLettersRedrive(deadLetters, cli),

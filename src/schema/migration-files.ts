@@ -48,5 +48,5 @@ function rename(sql: string, { schema, prefix }: SqlNames): string {
     .replaceAll(/\bidx_outbox_(\w+)/g, `idx_${prefix}_$1`)
     .replaceAll(/\bCONSTRAINT outbox_(\w+)/g, `CONSTRAINT ${prefix}_$1`)
     // In the examples that comments give.
-    .replaceAll(/\bEXECUTE FUNCTION outbox_(\w+)/g, `EXECUTE FUNCTION "${schema}"."${prefix}_$1"`);
+    .replaceAll(/(?<![\w."])outbox_(enqueue(?:_row)?)(?=\()/g, `"${schema}"."${prefix}_$1"`);
 }
