@@ -76,8 +76,8 @@ export class Cli {
 }
 
 /** Options of the command and of the program, wherever they were written. */
-export function optionsOf<T extends GlobalOptions>(command: Command): T {
+export function optionsOf(command: Command): object {
   const chain: Command[] = [];
   for (let one: Command | null = command; one !== null; one = one.parent) chain.unshift(one);
-  return Object.assign({ json: false }, ...chain.map((one) => one.opts())) as T;
+  return Object.assign({ json: false }, ...chain.map((one) => one.opts()));
 }

@@ -36,13 +36,19 @@ export function filterOf(
 }
 
 /** For what changes something: "all" has to be said. */
-export function chosen(verb: string, options: FilterOptions, ids: readonly string[]): DeadLetterFilter {
+export function chosen(
+  verb: string,
+  options: FilterOptions,
+  ids: readonly string[],
+): DeadLetterFilter {
   const filter = filterOf(options, ids);
   const narrow = Object.keys(filter).length > 0;
   if (narrow && options.all)
     throw invalid(`--all and a choice exclude each other: leave --all to ${verb} what was chosen`);
   if (!narrow && !options.all)
-    throw invalid(`which dead letters to ${verb}? Give ids, --type, --matching, --failed-before, or --all`);
+    throw invalid(
+      `which dead letters to ${verb}? Give ids, --type, --matching, --failed-before, or --all`,
+    );
   return filter;
 }
 

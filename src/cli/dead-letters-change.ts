@@ -73,7 +73,9 @@ export async function change(
       if (interrupted) cli.exitCode = EXIT.interrupted;
     }
     if (ids.length > 0 && missing > 0) {
-      screen.note(`${missing} of the ids ${missing === 1 ? 'is' : 'are'} no dead letter (any more)`);
+      screen.note(
+        `${missing} of the ids ${missing === 1 ? 'is' : 'are'} no dead letter (any more)`,
+      );
       if (cli.exitCode === EXIT.fine) cli.exitCode = EXIT.notRight;
     }
   });

@@ -28,7 +28,7 @@ Examples:
           run: (letters, filter, batches) => letters.discard(filter, batches),
         },
         ids,
-        optionsOf<ChangeOptions>(command),
+        optionsOf(command) as ChangeOptions,
       );
     });
 }

@@ -31,7 +31,7 @@ Examples:
   nestjs-outbox-relay dead-letters list --all --json > dead-letters.json`,
     )
     .action(async (_, command: Command) => {
-      const options = optionsOf<ListOptions>(command);
+      const options = optionsOf(command) as ListOptions;
       await cli.withDatabase(options, async ({ store }) => {
         const page = await read(new OutboxDeadLetters(store, () => {}), options);
         if (options.json) cli.screen.json(page);
@@ -40,10 +40,7 @@ Examples:
     });
 }
 
-async function read(
-  deadLetters: OutboxDeadLetters,
-  options: ListOptions,
-): Promise<DeadLetterPage> {
+async function read(deadLetters: OutboxDeadLetters, options: ListOptions): Promise<DeadLetterPage> {
   const filter = filterOf(options, options.id?.map(assertId));
   const limit = options.all ? LARGEST_PAGE : options.limit;
   let page = await deadLetters.list({ ...filter, limit, after: options.after });

@@ -29,7 +29,7 @@ Examples:
   nestjs-outbox-relay dead-letters redrive --matching timeout --per-second 20 --yes`,
     )
     .action(async (ids: string[], _, command: Command) => {
-      const options = optionsOf<RedriveOptions>(command);
+      const options = optionsOf(command) as RedriveOptions;
       const { perSecond } = options;
       await change(
         cli,

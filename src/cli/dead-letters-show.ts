@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { StoredEvent } from '../store/outbox-store.js';
-import { optionsOf, type Cli } from './cli.js';
+import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { assertId } from './dead-letter-options.js';
 import { EXIT } from './exit-code.js';
 import { visible, visibleJson, visibleLines } from './visible.js';
@@ -21,7 +21,7 @@ Examples:
   nestjs-outbox-relay dead-letters show 7a0e1c5e-0000-4000-8000-000000000001 --json`,
     )
     .action(async (id: string, _, command: Command) => {
-      const options = optionsOf(command);
+      const options = optionsOf(command) as GlobalOptions;
       assertId(id);
       const event = await cli.withDatabase(options, ({ store }) => store.find(id));
       if (event === null) {

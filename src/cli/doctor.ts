@@ -44,7 +44,7 @@ Examples:
   nestjs-outbox-relay doctor --strict --json`,
     )
     .action(async (_, command: Command) => {
-      const options = optionsOf<DoctorOptions>(command);
+      const options = optionsOf(command) as DoctorOptions;
       const examination = await cli.withDatabase(
         options,
         ({ pool, names, store }) =>
@@ -86,7 +86,9 @@ function show(screen: Screen, { findings, checks }: Examination): void {
 function showCheck(screen: Screen, check: CheckRun, findings: readonly Finding[]): void {
   const found = findings.filter((finding) => finding.check === check.check);
   if (!check.ran)
-    screen.line(`  ${screen.paint('dim', `could not look  ${check.check}: ${visible(check.remark ?? '')}`)}`);
+    screen.line(
+      `  ${screen.paint('dim', `could not look  ${check.check}: ${visible(check.remark ?? '')}`)}`,
+    );
   else if (found.length === 0)
     screen.line(
       `  ${screen.paint('green', 'ok')}  ${check.check}${check.remark === null ? '' : ` (${visible(check.remark)})`}`,

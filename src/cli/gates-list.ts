@@ -25,7 +25,7 @@ Examples:
   nestjs-outbox-relay gates list --key records:tenant-7 --json`,
     )
     .action(async (_, command: Command) => {
-      const { json, ...options } = optionsOf<ListOptions>(command);
+      const { json, ...options } = optionsOf(command) as ListOptions;
       const { key, failing, limit } = options;
       const gatesFound = await cli.withDatabase({ json, ...options }, ({ store }) =>
         store.sentinels.list({ key, failing, limit }),

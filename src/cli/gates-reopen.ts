@@ -28,7 +28,7 @@ Examples:
   nestjs-outbox-relay gates reopen records:tenant-7 --version 2 --dry-run`,
     )
     .action(async (given: string, _, command: Command) => {
-      const options = optionsOf<ReopenOptions>(command);
+      const options = optionsOf(command) as ReopenOptions;
       const key = keyOf(given);
       const version = options.version === undefined ? undefined : versionOf(options.version);
       const reopened = await cli.withDatabase(options, async ({ store: { sentinels } }) => {

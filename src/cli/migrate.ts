@@ -4,7 +4,11 @@ import { migrate } from '../schema/migrate.js';
 import { readMigrations } from '../schema/migration-files.js';
 import { outboxSql } from '../schema/migrate-outbox.js';
 import { AS_TEXT, ask } from '../store/postgres/pg-pool.js';
-import { assertVersion, readSchemaState, SCHEMA_VERSION } from '../store/postgres/schema-version.js';
+import {
+  assertVersion,
+  readSchemaState,
+  SCHEMA_VERSION,
+} from '../store/postgres/schema-version.js';
 import { optionsOf, type Cli, type Database, type GlobalOptions } from './cli.js';
 
 interface MigrateOptions extends GlobalOptions {
@@ -33,7 +37,7 @@ Examples:
   nestjs-outbox-relay migrate --print > outbox.sql`,
     )
     .action(async (_, command: Command) => {
-      const options = optionsOf<MigrateOptions>(command);
+      const options = optionsOf(command) as MigrateOptions;
       const { schema, table } = options;
       if (options.print) cli.screen.write(await outboxSql({ schema, table }));
       else
@@ -67,8 +71,7 @@ async function run(
   const result = await migrate(pool, names);
   if (json) cli.screen.json(result);
   else if (result.applied.length === 0) cli.screen.line(`Nothing to do: version ${result.to}`);
-  else
-    cli.screen.line(`Applied ${result.applied.join(', ')}: now at version ${result.to}`);
+  else cli.screen.line(`Applied ${result.applied.join(', ')}: now at version ${result.to}`);
 }
 
 /** A slip in its name would make a second outbox that nobody reads. */

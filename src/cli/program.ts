@@ -24,7 +24,11 @@ The password of the connection is never printed. On a command line it is seen by
 DATABASE_URL.`;
 
 /** The whole command line. */
-export function createProgram(cli: Cli, version: string, redact: (text: string) => string): Command {
+export function createProgram(
+  cli: Cli,
+  version: string,
+  redact: (text: string) => string,
+): Command {
   const program = new Command('nestjs-outbox-relay')
     .description('Looks after the transactional outbox in a PostgreSQL database.')
     .version(version, '-V, --version', 'the version of the package')

@@ -43,7 +43,7 @@ Examples:
   nestjs-outbox-relay prune --completed-older-than 7d --failed-older-than 90d --inbox-older-than 30d`,
     )
     .action(async (_, command: Command) => {
-      const options = optionsOf<PruneOptions>(command);
+      const options = optionsOf(command) as PruneOptions;
       await cli.withDatabase(options, (database) => run(cli, options, database));
     });
 }
@@ -64,7 +64,7 @@ async function run(cli: Cli, options: PruneOptions, database: Database): Promise
     if (options.dryRun) continue;
     const progress = new Progress(screen, `prune ${name}`);
     try {
-      for (let batch = BATCH; batch === BATCH && !interrupted; ) {
+      for (let batch = BATCH; batch === BATCH && !interrupted;) {
         if (signal?.aborted) interrupted = true;
         else batch = await prune(olderThanMs, BATCH);
         if (!interrupted) pruned[name] += batch;

@@ -18,12 +18,7 @@ const MANIFEST = new URL('../../package.json', import.meta.url);
  */
 export async function run(
   args: readonly string[],
-  {
-    stdin,
-    stdout,
-    stderr,
-    env,
-  }: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env'>,
+  { stdin, stdout, stderr, env }: Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env'>,
 ): Promise<number> {
   quietWhenNobodyReads(stdout);
   const screen = new Screen(stdin, stdout, stderr, env);
@@ -41,8 +36,7 @@ export async function run(
     return cli.exitCode;
   } catch (error) {
     // Commander has said it already: the help, the version, or what is wrong.
-    if (error instanceof CommanderError)
-      return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     const text = error instanceof OutboxError ? error.message : errorText(error);
     screen.note(visibleLines(redact(text)));
     const wrongValue = error instanceof OutboxError && error.code === 'INVALID_ARGUMENT';

@@ -15,8 +15,7 @@ export class Screen {
     private readonly stderr: NodeJS.WriteStream,
     env: NodeJS.ProcessEnv,
   ) {
-    this.colours =
-      stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+    this.colours = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
   }
 
   withoutColours(): void {

@@ -43,14 +43,16 @@ Examples:
   nestjs-outbox-relay status --max-age 5m --max-failed 0 || page-somebody`,
     )
     .action(async (_, command: Command) => {
-      const options = optionsOf<StatusOptions>(command);
+      const options = optionsOf(command) as StatusOptions;
       const status = await cli.withDatabase(options, async ({ store }): Promise<Status> => {
         const stats = await store.stats();
         const gates = await store.sentinels.stats();
-        const relays = (await store.activity.relays()).map((relay) => ({
-          ...relay,
-          alive: relay.stoppedAt === null && relay.silentMs <= ALIVE_WITHIN_MS,
-        }));
+        const relays = (await store.activity.relays()).map((relay) =>
+          Object.assign(
+            { alive: relay.stoppedAt === null && relay.silentMs <= ALIVE_WITHIN_MS },
+            relay,
+          ),
+        );
         return { ...stats, gates, relays, exceeded: exceeded(stats, options) };
       });
       if (options.json) cli.screen.json(status);

@@ -121,7 +121,8 @@ export class OutboxDeadLetters {
   ): Promise<number> {
     const total = await this.store.countDeadLetters(filter);
     let done = 0;
-    while (done < total && !(signal?.aborted ?? false)) {
+    const stopped = (): boolean => signal?.aborted ?? false;
+    while (done < total && !stopped()) {
       const ids = await step(Math.min(BATCH, total - done), done);
       if (ids.length === 0) break;
       done += ids.length;

@@ -83,7 +83,8 @@ export function shellWord(text: string): string {
 /** How to undo a setting, by where it was made. */
 export function resetSetting(name: string, value: string, setting: Setting): string {
   const { source, database, role } = setting;
-  if (source === 'database') return `ALTER DATABASE ${database} RESET ${name};  -- new sessions see it`;
+  if (source === 'database')
+    return `ALTER DATABASE ${database} RESET ${name};  -- new sessions see it`;
   if (source === 'user') return `ALTER ROLE ${role} RESET ${name};  -- new sessions see it`;
   if (source === 'database user')
     return `ALTER ROLE ${role} IN DATABASE ${database} RESET ${name};  -- new sessions see it`;

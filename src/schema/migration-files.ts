@@ -43,10 +43,12 @@ $outbox$;`;
  * put in has passed {@link sqlNames}.
  */
 function rename(sql: string, { schema, prefix }: SqlNames): string {
-  return sql
-    .replaceAll(/\bpublic\.outbox_(\w+)/g, `"${schema}"."${prefix}_$1"`)
-    .replaceAll(/\bidx_outbox_(\w+)/g, `idx_${prefix}_$1`)
-    .replaceAll(/\bCONSTRAINT outbox_(\w+)/g, `CONSTRAINT ${prefix}_$1`)
-    // In the examples that comments give.
-    .replaceAll(/(?<![\w."])outbox_(enqueue(?:_row)?)(?=\()/g, `"${schema}"."${prefix}_$1"`);
+  return (
+    sql
+      .replaceAll(/\bpublic\.outbox_(\w+)/g, `"${schema}"."${prefix}_$1"`)
+      .replaceAll(/\bidx_outbox_(\w+)/g, `idx_${prefix}_$1`)
+      .replaceAll(/\bCONSTRAINT outbox_(\w+)/g, `CONSTRAINT ${prefix}_$1`)
+      // In the examples that comments give.
+      .replaceAll(/(?<![\w."])outbox_(enqueue(?:_row)?)(?=\()/g, `"${schema}"."${prefix}_$1"`)
+  );
 }

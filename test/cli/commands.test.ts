@@ -65,7 +65,11 @@ describe('status', () => {
     [['--max-due', '0'], 3, /1 events are due \(limit 0\)/],
     [['--max-failed', '0'], 3, /there are 1 dead letters \(limit 0\)/],
     [['--max-failed', '1', '--max-due', '1'], 0, /^$/],
-    [['--max-age', '5'], 2, /'--max-age <duration>' argument '5' is invalid. Write a number and its unit/],
+    [
+      ['--max-age', '5'],
+      2,
+      /'--max-age <duration>' argument '5' is invalid. Write a number and its unit/,
+    ],
   ])('with the limits %j answers %i', async (args, code, message) => {
     const ran = await run('status', ...args);
     expect(ran).toMatchObject({ code, stderr: expect.stringMatching(message) });
@@ -129,7 +133,14 @@ describe('prune', () => {
   });
 
   it('deletes what it is told and is old enough, and nothing that can be delivered', async () => {
-    const all = ['--completed-older-than', '7d', '--failed-older-than', '30d', '--inbox-older-than', '30d'];
+    const all = [
+      '--completed-older-than',
+      '7d',
+      '--failed-older-than',
+      '30d',
+      '--inbox-older-than',
+      '30d',
+    ];
     expect(await run('prune', ...all, '--dry-run')).toMatchObject({
       code: 0,
       stdout: 'Would prune 1,500 completed, 0 failed, 5 inbox.\n',
@@ -173,7 +184,9 @@ describe('doctor', () => {
     expect(stdout).toMatch(/^ {2}ok {2}indexes$/m);
     expect(stdout).toMatch(/^ {2}error {2}durability: fsync is off\n +why: .*\n +fix: .*fsync/m);
     expect(stdout).toMatch(/^ {2}could not look {2}ticks: there is no pg-boss/m);
-    expect(stdout).toMatch(/\d+ errors, \d+ warnings, \d+ infos in \d+ checks; 1 could not look\n$/);
+    expect(stdout).toMatch(
+      /\d+ errors, \d+ warnings, \d+ infos in \d+ checks; 1 could not look\n$/,
+    );
   });
 
   it('gives JSON, and answers 3 for warnings only if told --strict', async () => {
@@ -219,18 +232,21 @@ describe('every command', () => {
       expect(ran.stdout).toContain(option);
   });
 
-  it.each([
-    ['status', 'dead-letters list', 'gates list'],
-  ])('says of an outbox that is not there what to run', async (...commands) => {
-    await using empty = await createDatabase();
-    for (const command of commands) {
-      expect(await cli(command.split(' '), empty.connectionString)).toMatchObject({
-        code: 1,
-        stdout: '',
-        stderr: expect.stringMatching(/has no outbox yet .*run "npx nestjs-outbox-relay migrate"/),
-      });
-    }
-  });
+  it.each([['status', 'dead-letters list', 'gates list']])(
+    'says of an outbox that is not there what to run',
+    async (...commands) => {
+      await using empty = await createDatabase();
+      for (const command of commands) {
+        expect(await cli(command.split(' '), empty.connectionString)).toMatchObject({
+          code: 1,
+          stdout: '',
+          stderr: expect.stringMatching(
+            /has no outbox yet .*run "npx nestjs-outbox-relay migrate"/,
+          ),
+        });
+      }
+    },
+  );
 
   it('takes its options before the command too', async () => {
     const { code, stdout } = await cli([
@@ -255,7 +271,9 @@ describe('every command', () => {
   it('has colours on a terminal only, and not with NO_COLOR or --no-color', async () => {
     const url = database.connectionString;
     expect((await onTerminal(['doctor'], url)).stdout).toContain('\u001B[31merror');
-    expect((await onTerminal(['doctor'], url, { env: { NO_COLOR: '1' } })).stdout).not.toContain('\u001B');
+    expect((await onTerminal(['doctor'], url, { env: { NO_COLOR: '1' } })).stdout).not.toContain(
+      '\u001B',
+    );
     expect((await onTerminal(['doctor', '--no-color'], url)).stdout).not.toContain('\u001B');
     expect((await onTerminal(['--no-color', 'doctor'], url)).stdout).not.toContain('\u001B');
     expect((await run('doctor')).stdout).not.toContain('\u001B');
@@ -276,7 +294,9 @@ describe('every command', () => {
     );
     try {
       for (const args of [['--version'], ['status'], ['doctor', '--json']]) {
-        const ran = await cli(args, database.connectionString, { NODE_OPTIONS: `--import ${hooks}` });
+        const ran = await cli(args, database.connectionString, {
+          NODE_OPTIONS: `--import ${hooks}`,
+        });
         expect(ran.stderr).toBe('');
       }
     } finally {
@@ -298,7 +318,16 @@ describe('the password', () => {
     ['in PGPASSWORD', [], { DATABASE_URL: 'postgres://u@127.0.0.1:1/x', PGPASSWORD: SECRET }],
     ['in a URL of the wrong kind', ['--connection', `http://u:${SECRET}@x`], {}],
     ['in a text that is no URL', ['--connection', `u:${SECRET}@x`], {}],
-    ['as the name of the host, by a slip', ['--connection', `postgres://u:x@${SECRET}.invalid/x`, '--connection', `postgres://u:${SECRET}@${SECRET}.invalid/x`], {}],
+    [
+      'as the name of the host, by a slip',
+      [
+        '--connection',
+        `postgres://u:x@${SECRET}.invalid/x`,
+        '--connection',
+        `postgres://u:${SECRET}@${SECRET}.invalid/x`,
+      ],
+      {},
+    ],
     ['as an argument too many', [`postgres://u:${SECRET}@x/y`], {}],
   ])('%s is never printed', async (_, args, env) => {
     for (const more of [[], ['--json']]) {

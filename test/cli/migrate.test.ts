@@ -52,7 +52,13 @@ describe('nestjs-outbox-relay migrate', () => {
   });
 
   it('prefers --connection, and takes --schema and --table', async () => {
-    const args = ['--connection', database.connectionString, '--schema', 'tenant-1', '--create-schema'];
+    const args = [
+      '--connection',
+      database.connectionString,
+      '--schema',
+      'tenant-1',
+      '--create-schema',
+    ];
     const ran = await cli(
       ['migrate', ...args, '--table', 'billing_events'],
       'postgres://nobody@127.0.0.1:1/nowhere',
@@ -109,15 +115,12 @@ describe('nestjs-outbox-relay migrate', () => {
     expect(stdout).not.toMatch(/\boutbox_enqueue_row\b/);
   });
 
-  it.each([['-h'], ['migrate', '--help']])(
-    'explains itself: %s %s',
-    async (...args) => {
-      const { code, stdout, stderr } = await cli(args);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      for (const option of ['--connection', '--schema', '--table', '--json', 'DATABASE_URL'])
-        expect(stdout).toContain(option);
-    },
-  );
+  it.each([['-h'], ['migrate', '--help']])('explains itself: %s %s', async (...args) => {
+    const { code, stdout, stderr } = await cli(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const option of ['--connection', '--schema', '--table', '--json', 'DATABASE_URL'])
+      expect(stdout).toContain(option);
+  });
 
   it.each([
     ['no command', []],
@@ -134,8 +137,18 @@ describe('nestjs-outbox-relay migrate', () => {
   it.each([
     ['no database', ['migrate'], undefined, /^no database: pass --connection/],
     ['an empty database', ['migrate'], '', /^no database: pass --connection/],
-    ['what is no URL', ['migrate'], `user:${SECRET}@host/db`, /^DATABASE_URL must be a PostgreSQL URL .*, got a text that is no URL\n$/],
-    ['another kind of URL', ['migrate'], `mysql://u:${SECRET}@host/db`, /^DATABASE_URL must be .* got a URL that begins with mysql:\/\/\n$/],
+    [
+      'what is no URL',
+      ['migrate'],
+      `user:${SECRET}@host/db`,
+      /^DATABASE_URL must be a PostgreSQL URL .*, got a text that is no URL\n$/,
+    ],
+    [
+      'another kind of URL',
+      ['migrate'],
+      `mysql://u:${SECRET}@host/db`,
+      /^DATABASE_URL must be .* got a URL that begins with mysql:\/\/\n$/,
+    ],
     [
       'a URL with a bad port',
       ['migrate'],

@@ -91,11 +91,13 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await using sick = await admit(cluster, { names });
     expect(await sick.findings()).toEqual([]);
     await sick.run('DROP INDEX "tenant-1".idx_billing_outbox_events_unheard');
-    await sick.run(await found(sick, 'indexes', 'error', /idx_billing_outbox_events_unheard is missing/));
-    await sick.run('DROP FUNCTION "tenant-1".billing_outbox_prune');
-    expect(await found(sick, 'functions', 'error', /billing_outbox_prune\(.* is missing/)).toContain(
-      'migrate --print --schema tenant-1 --table billing_outbox_events',
+    await sick.run(
+      await found(sick, 'indexes', 'error', /idx_billing_outbox_events_unheard is missing/),
     );
+    await sick.run('DROP FUNCTION "tenant-1".billing_outbox_prune');
+    expect(
+      await found(sick, 'functions', 'error', /billing_outbox_prune\(.* is missing/),
+    ).toContain('migrate --print --schema tenant-1 --table billing_outbox_events');
     await sick.run(await outboxSql({ schema: 'tenant-1', table: 'billing_outbox_events' }));
     expect(await sick.findings()).toEqual([]);
   });
@@ -174,28 +176,41 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await using sick = await admit(cluster);
     await sick.run('GRANT SELECT (payload) ON outbox_events TO PUBLIC');
     await sick.run(
-      await found(sick, 'table-grants', 'warning', /PUBLIC may SELECT in .*only row level security/),
+      await found(
+        sick,
+        'table-grants',
+        'warning',
+        /PUBLIC may SELECT in .*only row level security/,
+      ),
     );
     expect(await sick.findings()).toEqual([]);
     await sick.run('GRANT TRUNCATE ON outbox_inbox TO PUBLIC');
-    await sick.run(await found(sick, 'table-grants', 'error', /PUBLIC may TRUNCATE .*nothing stops/));
+    await sick.run(
+      await found(sick, 'table-grants', 'error', /PUBLIC may TRUNCATE .*nothing stops/),
+    );
     expect(await sick.findings()).toEqual([]);
   });
 
   it('finds functions that PUBLIC may call', async () => {
     await using sick = await admit(cluster);
     await sick.run('GRANT EXECUTE ON FUNCTION outbox_stats() TO PUBLIC');
-    await sick.run(await found(sick, 'function-grants', 'error', /PUBLIC may call public.outbox_stats/));
+    await sick.run(
+      await found(sick, 'function-grants', 'error', /PUBLIC may call public.outbox_stats/),
+    );
     expect(await sick.findings()).toEqual([]);
   });
 
   it('finds row level security that is off, or opened by a policy', async () => {
     await using sick = await admit(cluster);
     await sick.run('ALTER TABLE outbox_events DISABLE ROW LEVEL SECURITY');
-    await sick.run(await found(sick, 'row-level-security', 'warning', /is off for .*outbox_events/));
+    await sick.run(
+      await found(sick, 'row-level-security', 'warning', /is off for .*outbox_events/),
+    );
     expect(await sick.findings()).toEqual([]);
     await sick.run('CREATE POLICY everybody ON outbox_inbox USING (true)');
-    await sick.run(await found(sick, 'row-level-security', 'warning', /"everybody" opens .* to PUBLIC/));
+    await sick.run(
+      await found(sick, 'row-level-security', 'warning', /"everybody" opens .* to PUBLIC/),
+    );
     expect(await sick.findings()).toEqual([]);
   });
 
@@ -220,8 +235,12 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
       expect([...new Set(findings.map(({ check }) => check))]).toEqual(['own-rights']);
       const told = findings.map(({ what }) => what).join('\n');
       expect(told).toMatch(/role app may not DELETE in .*outbox_events/);
-      expect(told).toMatch(/row level security hides every row of .*outbox_events.* from the role app/);
-      expect(told).toMatch(/role app may not call 1 functions of the outbox, e.g. public.outbox_settle/);
+      expect(told).toMatch(
+        /row level security hides every row of .*outbox_events.* from the role app/,
+      );
+      expect(told).toMatch(
+        /role app may not call 1 functions of the outbox, e.g. public.outbox_settle/,
+      );
       broken.add('own-rights');
       for (const { fix } of findings) await sick.run(fix);
       expect(await examineAsApp()).toEqual([]);
@@ -243,19 +262,22 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     ['durability', 'error', 'full_page_writes'],
     ['autovacuum', 'error', 'autovacuum'],
     ['autovacuum', 'error', 'track_counts'],
-  ] as const)('%s: finds with level %s that the server has %s off', async (check, level, setting) => {
-    await using sick = await admit(cluster);
-    try {
-      await sick.run(`ALTER SYSTEM SET ${setting} = off; SELECT pg_reload_conf()`);
-      await settled(sick, setting, 'off');
-      const fix = await found(sick, check, level, new RegExp(`^${setting} is off`));
-      await sick.run(fix);
-      await settled(sick, setting, 'on');
-      expect(await sick.findings()).toEqual([]);
-    } finally {
-      await asAdmin(cluster, `ALTER SYSTEM RESET ${setting}; SELECT pg_reload_conf()`);
-    }
-  });
+  ] as const)(
+    '%s: finds with level %s that the server has %s off',
+    async (check, level, setting) => {
+      await using sick = await admit(cluster);
+      try {
+        await sick.run(`ALTER SYSTEM SET ${setting} = off; SELECT pg_reload_conf()`);
+        await settled(sick, setting, 'off');
+        const fix = await found(sick, check, level, new RegExp(`^${setting} is off`));
+        await sick.run(fix);
+        await settled(sick, setting, 'on');
+        expect(await sick.findings()).toEqual([]);
+      } finally {
+        await asAdmin(cluster, `ALTER SYSTEM RESET ${setting}; SELECT pg_reload_conf()`);
+      }
+    },
+  );
 
   it.each([
     ['durability', 'warning', 'synchronous_commit', 'off', /synchronous_commit is off/],
@@ -266,9 +288,9 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
   ] as const)('%s: finds with level %s that the database has %s = %s', async (...given) => {
     const [check, level, setting, value, what] = given;
     await using sick = await admit(cluster);
-    const [{ name }] = (await sick.query<{ name: string }>('SELECT current_database() AS name')) as [
-      { name: string },
-    ];
+    const [{ name }] = (await sick.query<{ name: string }>(
+      'SELECT current_database() AS name',
+    )) as [{ name: string }];
     await sick.run(`ALTER DATABASE ${name} SET ${setting} = '${value}'`);
     await sick.reconnect();
     const fix = await found(sick, check, level, what);
@@ -302,7 +324,12 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
   it.each([60_000, -60_000])('finds a clock that is %i ms off', async (offMs) => {
     await using sick = await admit(cluster);
     shiftDate(Date.now() + offMs);
-    await found(sick, 'clock', 'warning', offMs > 0 ? /(59|60).\d s ahead of/ : /(59|60).\d s behind/);
+    await found(
+      sick,
+      'clock',
+      'warning',
+      offMs > 0 ? /(59|60).\d s ahead of/ : /(59|60).\d s behind/,
+    );
     jest.useRealTimers();
     expect(await sick.findings()).toEqual([]);
   });
@@ -407,7 +434,9 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await found(sick, 'ticks', 'warning', /12 ticks of process-outbox have failed/);
     await sick.query(`DELETE FROM pgboss.job WHERE state = 'failed'`);
 
-    await sick.query(`UPDATE pgboss.job SET created_on = now() - interval '10 min', started_on = NULL`);
+    await sick.query(
+      `UPDATE pgboss.job SET created_on = now() - interval '10 min', started_on = NULL`,
+    );
     await found(sick, 'ticks', 'error', /the last tick of process-outbox was 60\d s ago/);
     await sick.query('DELETE FROM pgboss.job');
     await sick.query(`INSERT INTO pgboss.job (name, state, start_after)
@@ -445,16 +474,29 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
       { name: 'Notifier.on', event: 'a.b' },
       { name: 'Notifier.on', event: 'a.b' },
     ];
-    await found(sick, 'listener-names', 'warning', /2 listeners of "a.b" share the name Notifier.on/, {
-      listeners: twice,
-    });
+    await found(
+      sick,
+      'listener-names',
+      'warning',
+      /2 listeners of "a.b" share the name Notifier.on/,
+      {
+        listeners: twice,
+      },
+    );
     await sick.store.activity.report(report({ listeners: twice }));
-    await found(sick, 'listener-names', 'warning', /2 listeners of "a.b" share the name Notifier.on/);
+    await found(
+      sick,
+      'listener-names',
+      'warning',
+      /2 listeners of "a.b" share the name Notifier.on/,
+    );
   });
 
   it('finds event types that wait unheard, or that no relay listens to', async () => {
     await using sick = await admit(cluster);
-    await sick.query(`${EVENT}, scheduled_at, unheard_since) VALUES ('lost.type', '{}', now() + interval '1 h', now())`);
+    await sick.query(
+      `${EVENT}, scheduled_at, unheard_since) VALUES ('lost.type', '{}', now() + interval '1 h', now())`,
+    );
     await found(sick, 'unheard', 'warning', /1 events of the type "lost.type" wait/);
     await sick.query('DELETE FROM outbox_events');
     await sick.query(`${EVENT}, scheduled_at) VALUES ('b.c', '{}', now() - interval '2 min')`);
@@ -462,7 +504,11 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await sick.store.activity.report(relay);
     await found(sick, 'unheard', 'warning', /1 events of the type "b.c" wait/);
     // Whatever its delimiter is, a wildcard may mean it.
-    await sick.store.activity.report({ ...relay, number: 2, listeners: [{ name: 'A.on', event: '**' }] });
+    await sick.store.activity.report({
+      ...relay,
+      number: 2,
+      listeners: [{ name: 'A.on', event: '**' }],
+    });
     expect(await sick.findings()).toEqual([]);
   });
 
@@ -471,9 +517,9 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await sick.query(
       `${EVENT}, status, processed_at) VALUES ('it''s; dead', '{}', 'FAILED', now())`,
     );
-    expect(await found(sick, 'dead-letters', 'warning', /1 dead letters of the type "it's; dead"/)).toBe(
-      String.raw`npx nestjs-outbox-relay dead-letters list --type 'it'\''s; dead'`,
-    );
+    expect(
+      await found(sick, 'dead-letters', 'warning', /1 dead letters of the type "it's; dead"/),
+    ).toBe(String.raw`npx nestjs-outbox-relay dead-letters list --type 'it'\''s; dead'`);
   });
 
   it('finds leases that ran out long ago, or never will', async () => {
@@ -488,13 +534,22 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
 
   it('finds events that are scheduled absurdly far ahead', async () => {
     await using sick = await admit(cluster);
-    await sick.query(`${EVENT}, scheduled_at) VALUES ('a.b', '{}', 'infinity'), ('a.b', '{}', now() + interval '40 years')`);
-    await found(sick, 'far-future', 'warning', /2 events are scheduled more than a year ahead, the latest for infinity/);
+    await sick.query(
+      `${EVENT}, scheduled_at) VALUES ('a.b', '{}', 'infinity'), ('a.b', '{}', now() + interval '40 years')`,
+    );
+    await found(
+      sick,
+      'far-future',
+      'warning',
+      /2 events are scheduled more than a year ahead, the latest for infinity/,
+    );
   });
 
   it('finds that nobody prunes, by the retention of this process if that is known', async () => {
     await using sick = await admit(cluster);
-    await sick.query(`${EVENT}, status, processed_at) VALUES ('a.b', '{}', 'COMPLETED', now() - interval '10 days')`);
+    await sick.query(
+      `${EVENT}, status, processed_at) VALUES ('a.b', '{}', 'COMPLETED', now() - interval '10 days')`,
+    );
     expect(await sick.findings()).toEqual([]);
     await found(sick, 'retention', 'info', /is 10 days old/, { completedMs: 7 * 86_400_000 });
     await sick.query(`UPDATE outbox_events SET processed_at = now() - interval '31 days'`);
@@ -506,8 +561,15 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await using sick = await admit(cluster);
     await sick.query(`INSERT INTO outbox_sentinels (key, version, failures, last_error, failed_at)
       VALUES ('records:t-7', '2', 3, 'no such table', now())`);
-    await found(sick, 'gates', 'warning', /records:t-7 \(version 2\) is failing after 3 failures: no such table/);
-    await sick.query(`UPDATE outbox_sentinels SET closed_at = now(), closed_until = now() + interval '1 h'`);
+    await found(
+      sick,
+      'gates',
+      'warning',
+      /records:t-7 \(version 2\) is failing after 3 failures: no such table/,
+    );
+    await sick.query(
+      `UPDATE outbox_sentinels SET closed_at = now(), closed_until = now() + interval '1 h'`,
+    );
     expect(await found(sick, 'gates', 'warning', /is closed after 3/)).toContain(
       'npx nestjs-outbox-relay gates reopen records:t-7 --version 2',
     );

@@ -43,7 +43,10 @@ async function sourceOf(database: TestDatabase): Promise<string> {
   return [
     '// Made by test/doctor/expected-schema.test.ts (UPDATE_SCHEMA=1) from what the migrations make. Not written by hand.',
     '',
-    constant('EXPECTED_TABLES', tables.map(({ name }) => name)),
+    constant(
+      'EXPECTED_TABLES',
+      tables.map(({ name }) => name),
+    ),
     constant(
       'EXPECTED_INDEXES',
       Object.fromEntries(indexes.map(({ name, definition }) => [name, definition])),

@@ -8,39 +8,31 @@ import { createDatabase } from '../support/database.js';
 import { startApp } from '../support/outbox-app.js';
 import { until } from '../support/until.js';
 
-@Injectable()
-class Notifier {
-  @OnEvent('a.b')
-  on(): void {}
-}
-
-/** As it is when two files name their class alike. */
-const namesake = (): new () => object => {
+/** Each call another class of the same name, as when two files name theirs alike. */
+function notifier(): new () => object {
   @Injectable()
   class Notifier {
     @OnEvent('a.b')
     on(): void {}
   }
   return Notifier;
-};
+}
 
 it('finds nothing in an application that relays, and has looked everywhere', async () => {
   await using database = await createDatabase();
   await migrateOutbox({ database: database.pool });
   await using app = await startApp({
     outbox: { pool: database.pool, relay: { boss: undefined } as never },
-    providers: [Notifier],
+    providers: [notifier()],
   });
   const doctor = app.module.get(OutboxDoctor);
   const { id } = await app.outbox.enqueue('a.b', {});
   await app.eventIn('COMPLETED', id);
-  const examination = await until(
-    async () => {
-      const found = await doctor.examine();
-      return found.checks.every(({ ran }) => ran) && found;
-    },
-    { what: 'every check can look', timeoutMs: 20_000 },
-  );
+  let examination = await doctor.examine();
+  await until(async () => (examination = await doctor.examine()).checks.every(({ ran }) => ran), {
+    what: 'every check can look',
+    timeoutMs: 20_000,
+  });
   // The tests' cluster is fast, and forgets what it has written when the machine crashes.
   expect(examination.findings.filter(({ check }) => check !== 'durability')).toEqual([]);
 });
@@ -50,7 +42,7 @@ it('knows the listeners of its own process', async () => {
   await migrateOutbox({ database: database.pool });
   await using app = await startApp({
     outbox: { pool: database.pool },
-    providers: [Notifier, namesake()],
+    providers: [notifier(), notifier()],
   });
   const { findings } = await app.module.get(OutboxDoctor).examine();
   expect(findings.filter(({ check }) => check === 'listener-names')).toMatchObject([
@@ -73,6 +65,8 @@ it.each(['forRoot', 'forRootAsync'] as const)(
   (method) => {
     const importing = () => (OutboxModule[method] as () => unknown)();
     expect(importing).toThrow(OutboxError);
-    expect(importing).toThrow(new RegExp(`OutboxModule.${method}\\(…\\) needs its options, e.g. .*got undefined`));
+    expect(importing).toThrow(
+      new RegExp(`OutboxModule.${method}\\(…\\) needs its options, e.g. .*got undefined`),
+    );
   },
 );

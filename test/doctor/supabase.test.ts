@@ -1,9 +1,8 @@
-import { expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { describeOnSupabase, type Project } from '../support/supabase/projects.js';
 import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
 import { OutboxDoctor, type Examination } from '../../src/index.js';
 import { startApp } from '../support/outbox-app.js';
-import { afterAll, beforeAll } from '@jest/globals';
 
 describeOnSupabase('the doctor in a Supabase project', (kind) => {
   let project: Project;
@@ -11,14 +10,18 @@ describeOnSupabase('the doctor in a Supabase project', (kind) => {
     project = await kind.open();
     await migrateOutbox({ database: project.databaseUrl, table: kind.table });
   });
-  afterAll(() => project[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await project[Symbol.asyncDispose]();
+  });
 
   async function examine(withConnection: boolean): Promise<Examination> {
     const app = await startApp({
       outbox: {
         supabase: { url: project.url, serviceRoleKey: project.keys.secret },
         table: kind.table,
-        ...(withConnection && { relay: { boss: undefined, connectionString: project.databaseUrl } }),
+        ...(withConnection && {
+          relay: { boss: undefined, connectionString: project.databaseUrl },
+        }),
       } as never,
     });
     try {
@@ -44,7 +47,9 @@ describeOnSupabase('the doctor in a Supabase project', (kind) => {
     const { findings, checks } = await examine(false);
     expect(findings).toEqual([]);
     const looked = checks.filter(({ ran }) => ran).map(({ check }) => check);
-    expect(looked).toEqual(expect.arrayContaining(['schema-version', 'overdue', 'unheard', 'gates']));
+    expect(looked).toEqual(
+      expect.arrayContaining(['schema-version', 'overdue', 'unheard', 'gates']),
+    );
     const blind = checks.filter(({ ran }) => !ran);
     expect(blind.length).toBeGreaterThan(15);
     for (const { remark } of blind) expect(remark).toMatch(/needs a PostgreSQL connection/);
@@ -57,7 +62,11 @@ describeOnSupabase('the doctor in a Supabase project', (kind) => {
     await project.query(`GRANT EXECUTE ON FUNCTION public.${prefix}_stats() TO authenticated`);
     let findings = withoutDurability(await examine(true));
     expect(findings).toMatchObject([
-      { check: 'function-grants', level: 'error', what: expect.stringMatching(/^authenticated may call/) },
+      {
+        check: 'function-grants',
+        level: 'error',
+        what: expect.stringMatching(/^authenticated may call/),
+      },
       {
         check: 'table-grants',
         level: 'warning',

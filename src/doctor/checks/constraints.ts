@@ -25,7 +25,9 @@ export const constraints = databaseCheck({
         }
         if (constraint.validated) return [];
         const fix = `ALTER TABLE ${owner} VALIDATE CONSTRAINT ${name};`;
-        return [{ level: 'warning', what: `the constraint ${name} of ${owner} is not validated`, fix }];
+        return [
+          { level: 'warning', what: `the constraint ${name} of ${owner} is not validated`, fix },
+        ];
       },
     );
   },

@@ -14,12 +14,10 @@ export const deadLetters = databaseCheck({
       `SELECT event_type AS type, count(*) AS total FROM ${patient.names.events}
        WHERE status = 'FAILED' GROUP BY event_type ORDER BY count(*) DESC, event_type LIMIT ${TYPES}`,
     );
-    return types.map(
-      ({ type, total }): Complaint => ({
-        level: 'warning',
-        what: `${total} dead letters of the type ${JSON.stringify(type)}`,
-        fix: command(patient, `dead-letters list --type ${shellWord(type)}`),
-      }),
-    );
+    return types.map(({ type, total }): Complaint => ({
+      level: 'warning',
+      what: `${total} dead letters of the type ${JSON.stringify(type)}`,
+      fix: command(patient, `dead-letters list --type ${shellWord(type)}`),
+    }));
   },
 });

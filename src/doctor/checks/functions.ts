@@ -27,7 +27,9 @@ export const functions = databaseCheck({
       if (source === undefined)
         return [{ level: 'error', what: `the function ${name} is missing`, fix }];
       if (hashOf(underDefaultNames(source, names)) === hash) return [];
-      return [{ level: 'error', what: `the function ${name} is not the one of the migrations`, fix }];
+      return [
+        { level: 'error', what: `the function ${name} is not the one of the migrations`, fix },
+      ];
     });
   },
 });

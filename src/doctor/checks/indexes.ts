@@ -33,7 +33,13 @@ export const indexes = databaseCheck({
         return [{ level: 'error', what: `the index ${name} is missing`, fix: create }];
       if (!index.valid) {
         const fix = `REINDEX INDEX CONCURRENTLY "${names.schema}"."${name}";`;
-        return [{ level: 'error', what: `the index ${name} is invalid: it is written and never read`, fix }];
+        return [
+          {
+            level: 'error',
+            what: `the index ${name} is invalid: it is written and never read`,
+            fix,
+          },
+        ];
       }
       if (plain(index.definition) === plain(wanted)) return [];
       return [

@@ -18,12 +18,10 @@ export const listenerNames: Check = {
         if (times > 1) shared.set(`${name}\0${event}`, { name, event, times });
       }
     }
-    return [...shared.values()].map(
-      ({ name, event, times }): Complaint => ({
-        level: 'warning',
-        what: `${times} listeners of ${JSON.stringify(event)} share the name ${name}`,
-        fix: 'rename one of the classes; if it is one class provided by two modules, provide it in one and import that',
-      }),
-    );
+    return [...shared.values()].map(({ name, event, times }): Complaint => ({
+      level: 'warning',
+      what: `${times} listeners of ${JSON.stringify(event)} share the name ${name}`,
+      fix: 'rename one of the classes; if it is one class provided by two modules, provide it in one and import that',
+    }));
   },
 };

@@ -6,13 +6,20 @@ const NOT_CALLED = '_enqueue_row';
 export const ownRights = databaseCheck({
   name: 'own-rights',
   group: 'access',
-  looksFor: 'rights that the role of this connection lacks, and rows that row level security hides from it',
+  looksFor:
+    'rights that the role of this connection lacks, and rows that row level security hides from it',
   why: 'without them the application cannot store or deliver; where rows are hidden it sees an empty outbox, without an error',
   needs: 'server',
   async examine(database, { names }) {
-    const [role] = await database.rows<{ name: string }>('SELECT quote_ident(current_user) AS name');
+    const [role] = await database.rows<{ name: string }>(
+      'SELECT quote_ident(current_user) AS name',
+    );
     const name = role?.name ?? '';
-    const tables = await database.rows<{ table: string; missing: string[] | null; hidden: boolean }>(
+    const tables = await database.rows<{
+      table: string;
+      missing: string[] | null;
+      hidden: boolean;
+    }>(
       `SELECT class.relname AS table,
               (SELECT array_agg(privilege)
                FROM unnest(CASE WHEN class.relname = $3 THEN ARRAY['SELECT']
@@ -40,7 +47,9 @@ export const ownRights = databaseCheck({
        ORDER BY 1`,
       [
         names.schema,
-        functionNames(names).filter((one) => !one.endsWith(NOT_CALLED) && !one.endsWith('_as_json')),
+        functionNames(names).filter(
+          (one) => !one.endsWith(NOT_CALLED) && !one.endsWith('_as_json'),
+        ),
       ],
     );
     const complaints = tables.flatMap(({ table, missing, hidden }): Complaint[] => {

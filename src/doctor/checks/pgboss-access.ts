@@ -24,12 +24,10 @@ export const pgbossAccess = databaseCheck({
              END`,
       [bossSchema],
     );
-    return open.map(
-      ({ role }): Complaint => ({
-        level: 'error',
-        what: `${role} has USAGE of the schema ${bossSchema}`,
-        fix: `REVOKE ALL ON SCHEMA "${bossSchema}" FROM ${role}; REVOKE ALL ON ALL TABLES IN SCHEMA "${bossSchema}" FROM ${role};`,
-      }),
-    );
+    return open.map(({ role }): Complaint => ({
+      level: 'error',
+      what: `${role} has USAGE of the schema ${bossSchema}`,
+      fix: `REVOKE ALL ON SCHEMA "${bossSchema}" FROM ${role}; REVOKE ALL ON ALL TABLES IN SCHEMA "${bossSchema}" FROM ${role};`,
+    }));
   },
 });

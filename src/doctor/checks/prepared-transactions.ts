@@ -16,12 +16,10 @@ export const preparedTransactions = databaseCheck({
        ORDER BY prepared LIMIT 10`,
       [longTransactionMs],
     );
-    return prepared.map(
-      ({ gid, literal, age_s: age }): Complaint => ({
-        level: 'warning',
-        what: `the prepared transaction ${gid} has been waiting for its end for ${age} s`,
-        fix: `ROLLBACK PREPARED ${literal};  -- or COMMIT PREPARED, as its coordinator says`,
-      }),
-    );
+    return prepared.map(({ gid, literal, age_s: age }): Complaint => ({
+      level: 'warning',
+      what: `the prepared transaction ${gid} has been waiting for its end for ${age} s`,
+      fix: `ROLLBACK PREPARED ${literal};  -- or COMMIT PREPARED, as its coordinator says`,
+    }));
   },
 });

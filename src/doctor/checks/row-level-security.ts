@@ -11,7 +11,8 @@ interface Found {
 export const rowLevelSecurity = databaseCheck({
   name: 'row-level-security',
   group: 'access',
-  looksFor: 'row level security that is off, or policies that open it to PUBLIC, anon or authenticated',
+  looksFor:
+    'row level security that is off, or policies that open it to PUBLIC, anon or authenticated',
   why: 'it is the second lock: one GRANT too many, and every payload can be read through a Data API',
   needs: 'tables',
   async examine(database, { names }) {
@@ -40,14 +41,12 @@ export const rowLevelSecurity = databaseCheck({
         what: `row level security is off for ${place}`,
         fix: `ALTER TABLE ${place} ENABLE ROW LEVEL SECURITY;`,
       };
-      const policies = one.open_policies.map(
-        ({ name, roles }): Complaint => ({
-          level: 'warning',
-          what: `the policy "${name}" opens ${place} to ${roles}`,
-          fix: `DROP POLICY "${name}" ON ${place};`,
-        }),
-      );
-      return one.enabled ? policies : [off, ...policies];
+      const policies = one.open_policies.map(({ name, roles }): Complaint => ({
+        level: 'warning',
+        what: `the policy "${name}" opens ${place} to ${roles}`,
+        fix: `DROP POLICY "${name}" ON ${place};`,
+      }));
+      return one.enabled ? policies : [off].concat(policies);
     });
   },
 });

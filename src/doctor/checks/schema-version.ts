@@ -20,9 +20,7 @@ export const schemaVersion: Check = {
         {
           level: 'error',
           what: error.message.replace(/: (?:run|upgrade) .*$/s, ''),
-          fix: outdated
-            ? 'npm install nestjs-outbox-relay@latest'
-            : command(patient, 'migrate'),
+          fix: outdated ? 'npm install nestjs-outbox-relay@latest' : command(patient, 'migrate'),
         },
       ];
     }

@@ -13,13 +13,11 @@ export const unheard: Check = {
     const { unheard: waiting } = await patient.store.stats();
     const types = new Map(Object.entries(waiting));
     for (const { type, total } of await withoutListener(patient)) types.set(type, total);
-    return [...types].map(
-      ([type, total]): Complaint => ({
-        level: 'warning',
-        what: `${total} events of the type ${JSON.stringify(type)} wait, and no process that relays listens to them`,
-        fix: `@OnEvent(${JSON.stringify(type)}) in a provider of a process that relays`,
-      }),
-    );
+    return [...types].map(([type, total]): Complaint => ({
+      level: 'warning',
+      what: `${total} events of the type ${JSON.stringify(type)} wait, and no process that relays listens to them`,
+      fix: `@OnEvent(${JSON.stringify(type)}) in a provider of a process that relays`,
+    }));
   },
 };
 
