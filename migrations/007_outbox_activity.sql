@@ -6,6 +6,11 @@
 -- Counting finished events afterwards would scan the table. So each relay counts what it settles, and reports it every
 -- 15 seconds: rows for (minute, event type, relay), which no two processes share. A process that is killed takes the
 -- counts of its last 15 seconds along, never an event.
+--
+-- If the application connects as a role that does not own the tables, give it:
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON public.outbox_relays, public.outbox_activity TO app;
+--   CREATE POLICY app_uses_relays ON public.outbox_relays TO app USING (true) WITH CHECK (true);
+--   CREATE POLICY app_uses_activity ON public.outbox_activity TO app USING (true) WITH CHECK (true);
 
 CREATE TABLE IF NOT EXISTS public.outbox_relays (
   relay_id   uuid        PRIMARY KEY,

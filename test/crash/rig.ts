@@ -54,10 +54,11 @@ async function untilRelays({ child }: RelayApp, settings: RelayAppSettings): Pro
     await child.message('ticking', PATIENTLY);
 }
 
-function launchRelayApp(settings: RelayAppSettings): RelayApp {
+function launchRelayApp(settings: RelayAppSettings, apps?: string): RelayApp {
   const child = startChild('relay-app', {
     env: { RELAY_APP: JSON.stringify(settings), NO_COLOR: '1' },
     scope: 'file',
+    ...(apps !== undefined && { apps }),
   });
   const tell = (command: Command): void => child.send(JSON.stringify(command));
   return {
@@ -96,16 +97,19 @@ export class Rig implements AsyncDisposable {
     return new Rig(database);
   }
 
-  /** Starts a process; without settings of its own it ticks by hand, on the application's pool. */
-  async start(settings: Partial<RelayAppSettings> = {}): Promise<RelayApp> {
-    const app = this.launch(settings);
+  /**
+   * Starts a process; without settings of its own it ticks by hand, on the application's pool.
+   * @param apps where another version's compiled apps lie
+   */
+  async start(settings: Partial<RelayAppSettings> = {}, apps?: string): Promise<RelayApp> {
+    const app = this.launch(settings, apps);
     await untilRelays(app, this.complete(settings));
     return app;
   }
 
   /** Starts a process that may not get as far as to relay. */
-  launch(settings: Partial<RelayAppSettings> = {}): RelayApp {
-    const app = launchRelayApp(this.complete(settings));
+  launch(settings: Partial<RelayAppSettings> = {}, apps?: string): RelayApp {
+    const app = launchRelayApp(this.complete(settings), apps);
     this.apps.push(app.child);
     return app;
   }

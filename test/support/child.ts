@@ -9,6 +9,8 @@ export interface ChildOptions {
   /** Added to this process's environment; undefined removes a variable. */
   env?: Record<string, string | undefined>;
   args?: string[];
+  /** Where the compiled apps lie. Default: those of this checkout, build/test/apps. */
+  apps?: string;
   /** Until when it may run. Default: the end of the test; one that still runs fails it. */
   scope?: ResourceScope;
 }
@@ -44,12 +46,12 @@ export interface Child extends AsyncDisposable {
 
 const APPS = path.resolve('build/test/apps');
 
-/** Starts build/test/apps/<app>.js, compiled from test/apps/<app>.ts, as a process of its own. */
+/** Starts <apps>/<app>.js, compiled from test/apps/<app>.ts, as a process of its own. */
 export function startChild(
   app: string,
-  { env, args = [], scope = 'test' }: ChildOptions = {},
+  { env, args = [], apps = APPS, scope = 'test' }: ChildOptions = {},
 ): Child {
-  const file = path.join(APPS, `${app}.js`);
+  const file = path.join(apps, `${app}.js`);
   if (!existsSync(file)) throw new Error(`${file} does not exist: is there a test/apps/${app}.ts?`);
   return follow(
     spawn(process.execPath, ['--enable-source-maps', file, ...args], {

@@ -21,6 +21,7 @@ import {
 import {
   CLAIMED_COLUMNS,
   STORED_COLUMNS,
+  fromNewEvent,
   fromNewEvents,
   fromSettlements,
   toClaimedEvents,
@@ -59,15 +60,21 @@ export class PostgresOutboxStore extends OutboxStore {
     this.activity = new CalledActivityStore((verb, args) => this.answer(verb, args));
   }
 
+  // In and out it is text, whatever runs this: a driver that knows the parameter is JSON would encode it once more,
+  // and the caller's connection names and parses columns as the caller likes.
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
-    // In and out it is text, whatever runs this: a driver that knows the parameter is JSON would encode it once more,
-    // and the caller's connection names and parses columns as the caller likes.
+    const [event] = events;
+    if (event !== undefined && events.length === 1) return this.enqueueOne(event, executor);
     const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1::text::jsonb))::text AS ids`;
-    const values = [fromNewEvents(events)];
-    if (executor === undefined) return this.ids(text, values);
-    const { rows } = await executor.query(text, values);
-    const [ids] = Object.values(rows[0] as object) as string[];
+    const ids = await this.value(text, [fromNewEvents(events)], executor);
     return JSON.parse(ids ?? '[]') as string[];
+  }
+
+  private async enqueueOne(event: NewEvent, executor?: SqlExecutor): Promise<string[]> {
+    const verb = this.names.qualified('enqueue_one');
+    const text = `SELECT ${verb}($1::text::uuid, $2, $3::text::jsonb, $4::text::jsonb, $5::text::timestamptz, $6::text::float8)::text AS written`;
+    const written = await this.value(text, fromNewEvent(event), executor);
+    return written === 'true' ? [event.id] : [];
   }
 
   async claim({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
@@ -244,8 +251,21 @@ export class PostgresOutboxStore extends OutboxStore {
   }
 
   private async ids(text: string, values: unknown[]): Promise<string[]> {
-    const [row] = await this.query(text, values);
-    return JSON.parse(row?.['ids'] ?? '[]') as string[];
+    return JSON.parse((await this.value(text, values)) ?? '[]') as string[];
+  }
+
+  /** The one value that a statement answers, as text. */
+  private async value(
+    text: string,
+    values: unknown[],
+    executor?: SqlExecutor,
+  ): Promise<string | undefined> {
+    const rows =
+      executor === undefined
+        ? await this.query(text, values)
+        : (await executor.query(text, values)).rows;
+    const [value] = Object.values(rows[0] as object) as string[];
+    return value;
   }
 
   /** A function that answers JSON. */
