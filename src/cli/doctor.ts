@@ -6,7 +6,7 @@ import { BOSS_SCHEMA } from '../relay/open-boss.js';
 import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { EXIT } from './exit-code.js';
 import type { Colour, Screen } from './screen.js';
-import { duration } from './units.js';
+import { duration, schemaName } from './units.js';
 import { visible } from './visible.js';
 
 interface DoctorOptions extends GlobalOptions {
@@ -35,7 +35,7 @@ export function addDoctor(program: Command, cli: Cli): Command {
       duration,
       LONG_TRANSACTION_MS,
     )
-    .option('--boss-schema <name>', 'of the pg-boss that the relay ticks on', BOSS_SCHEMA)
+    .option('--boss-schema <name>', 'of the pg-boss that the relay ticks on', schemaName, BOSS_SCHEMA)
     .addHelpText(
       'after',
       `

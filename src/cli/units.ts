@@ -46,6 +46,11 @@ export function rate(text: string): number {
   throw new InvalidArgumentError('Write a number above 0: 100.');
 }
 
+export function schemaName(text: string): string {
+  if (/^[A-Za-z_][A-Za-z0-9_-]{0,62}$/.test(text)) return text;
+  throw new InvalidArgumentError('Write the name of a schema: letters, digits, _ and -.');
+}
+
 /** For people: the two largest units at most. */
 export function ago(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;

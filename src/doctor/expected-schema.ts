@@ -88,6 +88,7 @@ export const EXPECTED_FUNCTIONS: Readonly<Record<string, string>> = {
   "outbox_discard(ids uuid[], of_type text, matching text, failed_after timestamp with time zone, failed_before timestamp with time zone, batch_size integer)": "6d1772e708fa42e0",
   "outbox_enqueue(event_type text, payload jsonb, metadata jsonb, scheduled_at timestamp with time zone, id uuid)": "5e23a9f9a7222411",
   "outbox_enqueue(events jsonb)": "09b24a845a433d1f",
+  "outbox_enqueue_one(event_id uuid, of_type text, content jsonb, about jsonb, due_at timestamp with time zone, delay_ms double precision)": "379dadb5194fe7b2",
   "outbox_enqueue_row()": "676fefcf2211fff7",
   "outbox_find_as_json(event_id uuid)": "d146cd2741f6b49a",
   "outbox_inbox_prune(older_than_ms double precision, batch_size integer)": "05d6c4d5442b2b37",

@@ -207,9 +207,9 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
       await found(sick, 'row-level-security', 'warning', /is off for .*outbox_events/),
     );
     expect(await sick.findings()).toEqual([]);
-    await sick.run('CREATE POLICY everybody ON outbox_inbox USING (true)');
+    await sick.run('CREATE POLICY "every ""body" ON outbox_inbox USING (true)');
     await sick.run(
-      await found(sick, 'row-level-security', 'warning', /"everybody" opens .* to PUBLIC/),
+      await found(sick, 'row-level-security', 'warning', /"every ""body" opens .* to PUBLIC/),
     );
     expect(await sick.findings()).toEqual([]);
   });
@@ -573,6 +573,24 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     expect(await found(sick, 'gates', 'warning', /is closed after 3/)).toContain(
       'npx nestjs-outbox-relay gates reopen records:t-7 --version 2',
     );
+  });
+
+  it('does not wait for ever for a second connection of a pool that has one', async () => {
+    await using sick = await admit(cluster);
+    const pool = new pg.Pool({ connectionString: sick.connectionString, max: 1 });
+    try {
+      const { findings, checks } = await sick.examine({
+        database: new PatientDatabase(pool, undefined),
+      });
+      expect(findings).toEqual([]);
+      expect(checks.find(({ check }) => check === 'pooler')).toMatchObject({
+        ran: false,
+        remark: expect.stringMatching(/needs two connections/),
+      });
+      expect(pool.totalCount - pool.idleCount).toBe(0);
+    } finally {
+      await pool.end();
+    }
   });
 
   describeWithPooler('behind a pooler in transaction mode', () => {

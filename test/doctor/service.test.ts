@@ -1,7 +1,8 @@
 import { expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { OnEvent } from '@nestjs/event-emitter';
-import { OutboxDoctor, OutboxModule, OutboxError } from '../../src/index.js';
+import { OutboxDoctor, OutboxError, OutboxModule } from '../../src/index.js';
 import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
 import { InMemoryOutboxStore } from '../../src/testing.js';
 import { createDatabase } from '../support/database.js';
@@ -58,6 +59,18 @@ it('says of a store in memory what it cannot see', async () => {
     ran: false,
     remark: expect.stringMatching(/needs a PostgreSQL connection/),
   });
+});
+
+it('counts dead letters even where only the store can be asked', async () => {
+  const store = new InMemoryOutboxStore();
+  await store.enqueue([{ id: randomUUID(), eventType: 'a.b', payload: {}, metadata: {} }]);
+  const [claimed] = await store.claim({ limit: 1, leaseMs: 1_000 });
+  const failure = { retryCount: 5, lastError: 'why', acknowledgedBy: [] };
+  await store.settle([{ ...claimed!, ...failure, outcome: 'failed' }]);
+  await using app = await startApp({ outbox: { store } });
+  expect((await app.module.get(OutboxDoctor).examine()).findings).toMatchObject([
+    { check: 'dead-letters', what: '1 dead letters', fix: 'npx nestjs-outbox-relay dead-letters list' },
+  ]);
 });
 
 it.each(['forRoot', 'forRootAsync'] as const)(

@@ -1,7 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PgClient, PgPool } from '../../store/postgres/pg-pool.js';
 import { isTransactionPooler } from '../../store/postgres/transaction-pooler.js';
-import { databaseCheck } from '../check.js';
+import { CannotLook, databaseCheck } from '../check.js';
+import type { PatientDatabase } from '../patient.js';
 
 const PROBES = 4;
+const SECOND_WITHIN_MS = 2_000;
 
 export const pooler = databaseCheck({
   name: 'pooler',
@@ -26,15 +30,11 @@ export const pooler = databaseCheck({
 });
 
 /** Two connections take turns in transactions: a pooler in transaction mode hands its sessions on between them. */
-async function sessionsChange({
-  pool,
-}: {
-  pool: { connect(): Promise<ProbeClient> };
-}): Promise<boolean> {
+async function sessionsChange({ pool }: PatientDatabase): Promise<boolean> {
   const first = await pool.connect();
   let failed = true;
   try {
-    const second = await pool.connect();
+    const second = await connectSoon(pool);
     try {
       const seen = new Set<unknown>();
       for (let probe = 0; probe < PROBES; probe++) {
@@ -50,17 +50,30 @@ async function sessionsChange({
     } finally {
       second.release(failed);
     }
+  } catch (error) {
+    if (error instanceof CannotLook) failed = false;
+    throw error;
   } finally {
     first.release(failed);
   }
 }
 
-interface ProbeClient {
-  query(text: string): Promise<{ rows: unknown[] }>;
-  release(destroy?: boolean): void;
+/** A small pool may have no second one as long as this one has the first. */
+async function connectSoon(pool: PgPool): Promise<PgClient> {
+  const connecting = pool.connect();
+  const timeout = new AbortController();
+  const late = sleep(SECOND_WITHIN_MS, undefined, { signal: timeout.signal }).catch(() => {});
+  try {
+    const client = await Promise.race([connecting, late]);
+    if (client !== undefined) return client;
+  } finally {
+    timeout.abort();
+  }
+  connecting.then((client) => client.release()).catch(() => {});
+  throw new CannotLook('the probe needs two connections of the pool at a time, and there is one');
 }
 
-async function backendOf(client: ProbeClient): Promise<unknown> {
+async function backendOf(client: PgClient): Promise<unknown> {
   const { rows } = await client.query('SELECT pg_backend_pid()::text AS pid');
   return (rows[0] as { pid: unknown }).pid;
 }

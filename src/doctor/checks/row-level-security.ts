@@ -5,6 +5,7 @@ interface Found {
   readonly table: string;
   readonly enabled: boolean;
   readonly has_strangers: boolean;
+  /** Names as SQL writes them. */
   readonly open_policies: readonly { name: string; roles: string }[];
 }
 
@@ -19,7 +20,7 @@ export const rowLevelSecurity = databaseCheck({
     const found = await database.rows<Found>(
       `SELECT class.relname AS table, class.relrowsecurity AS enabled,
               EXISTS (SELECT FROM pg_roles WHERE rolname IN ('anon', 'authenticated')) AS has_strangers,
-              coalesce((SELECT json_agg(json_build_object('name', policy.polname, 'roles', stranger.names))
+              coalesce((SELECT json_agg(json_build_object('name', quote_ident(policy.polname), 'roles', stranger.names))
                         FROM pg_policy AS policy
                         CROSS JOIN LATERAL (
                           SELECT string_agg(coalesce(role.rolname, 'PUBLIC'), ', ') AS names
@@ -43,8 +44,8 @@ export const rowLevelSecurity = databaseCheck({
       };
       const policies = one.open_policies.map(({ name, roles }): Complaint => ({
         level: 'warning',
-        what: `the policy "${name}" opens ${place} to ${roles}`,
-        fix: `DROP POLICY "${name}" ON ${place};`,
+        what: `the policy ${name} opens ${place} to ${roles}`,
+        fix: `DROP POLICY ${name} ON ${place};`,
       }));
       return one.enabled ? policies : [off].concat(policies);
     });

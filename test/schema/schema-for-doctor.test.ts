@@ -15,7 +15,7 @@ it.each([18, 14] as const)(
     await migrate(database.pool, sqlNames());
     const truth = await sourceOf(database);
     if (process.env['UPDATE_SCHEMA'] === '1') writeFileSync(FILE, truth);
-    // UPDATE_SCHEMA=1 npm test -- test/doctor/expected-schema
+    // UPDATE_SCHEMA=1 npm test -- test/schema/schema
     expect(readFileSync(FILE, 'utf8')).toBe(truth);
   },
 );
@@ -41,7 +41,7 @@ async function sourceOf(database: TestDatabase): Promise<string> {
   );
   const names = sqlNames();
   return [
-    '// Made by test/doctor/expected-schema.test.ts (UPDATE_SCHEMA=1) from what the migrations make. Not written by hand.',
+    '// Made by test/schema/schema-for-doctor.test.ts (UPDATE_SCHEMA=1) from what the migrations make. Not written by hand.',
     '',
     constant(
       'EXPECTED_TABLES',
