@@ -1,4 +1,4 @@
-// Made by test/doctor/expected-schema.test.ts (UPDATE_SCHEMA=1) from what the migrations make. Not written by hand.
+// Made by test/schema/schema-for-doctor.test.ts (UPDATE_SCHEMA=1) from what the migrations make. Not written by hand.
 
 export const EXPECTED_TABLES: readonly string[] = [
   "outbox_activity",
