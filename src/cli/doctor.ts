@@ -35,7 +35,12 @@ export function addDoctor(program: Command, cli: Cli): Command {
       duration,
       LONG_TRANSACTION_MS,
     )
-    .option('--boss-schema <name>', 'of the pg-boss that the relay ticks on', schemaName, BOSS_SCHEMA)
+    .option(
+      '--boss-schema <name>',
+      'of the pg-boss that the relay ticks on',
+      schemaName,
+      BOSS_SCHEMA,
+    )
     .addHelpText(
       'after',
       `

@@ -69,7 +69,11 @@ it('counts dead letters even where only the store can be asked', async () => {
   await store.settle([{ ...claimed!, ...failure, outcome: 'failed' }]);
   await using app = await startApp({ outbox: { store } });
   expect((await app.module.get(OutboxDoctor).examine()).findings).toMatchObject([
-    { check: 'dead-letters', what: '1 dead letters', fix: 'npx nestjs-outbox-relay dead-letters list' },
+    {
+      check: 'dead-letters',
+      what: '1 dead letters',
+      fix: 'npx nestjs-outbox-relay dead-letters list',
+    },
   ]);
 });
 

@@ -13,7 +13,9 @@ export const deadLetters: Check = {
     const types = await byType(patient);
     return types.map(({ type, total }): Complaint => {
       const [of, choice] =
-        type === null ? ['', ''] : [` of the type ${JSON.stringify(type)}`, ` --type ${shellWord(type)}`];
+        type === null
+          ? ['', '']
+          : [` of the type ${JSON.stringify(type)}`, ` --type ${shellWord(type)}`];
       return {
         level: 'warning',
         what: `${total} dead letters${of}`,

@@ -5,7 +5,7 @@ export const listenerNames: Check = {
   name: 'listener-names',
   group: 'relays',
   looksFor: 'listeners of one event that share a name',
-  why: 'a listener is known as ClassName.method: when one of the two succeeds, the other counts as done too, and is not called in a retry',
+  why: 'a listener is known as ClassName.method: the two are called again together until both succeed in one attempt, and an error does not say whose it is',
   needs: 'store',
   async examine(patient) {
     const reports = (await aliveRelays(patient)) ?? [];
