@@ -63,10 +63,17 @@ export class Screen {
 
   async confirm(question: string): Promise<boolean> {
     const terminal = createInterface({ input: this.stdin, output: this.stderr });
+    // Ctrl+C and Ctrl+D: without this, the question would never be answered.
+    const left = new AbortController();
+    terminal.once('SIGINT', () => left.abort());
+    terminal.once('close', () => left.abort());
     try {
-      return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
-    } catch {
-      return false; // Ctrl+C or Ctrl+D
+      const answer = await terminal.question(`${question} [y/N] `, { signal: left.signal });
+      return /^y(es)?$/i.test(answer.trim());
+    } catch (error) {
+      if (!left.signal.aborted) throw error;
+      this.note('');
+      return false;
     } finally {
       terminal.close();
     }

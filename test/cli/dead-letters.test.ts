@@ -258,7 +258,9 @@ describe('dead-letters redrive', () => {
     ['y', 0, 'Redriven 3 dead letters.\n', 'PENDING'],
     ['n', 130, '', 'FAILED'],
     ['', 130, '', 'FAILED'],
-  ])('asks on a terminal; the answer "%s" leads to %i', async (answer, code, stdout, status) => {
+    ['\u0003', 130, '', 'FAILED'],
+    ['\u0004', 130, '', 'FAILED'],
+  ])('asks on a terminal; the answer %j leads to %i', async (answer, code, stdout, status) => {
     const ran = await onTerminal(['dead-letters', 'redrive', '--all'], database.connectionString, {
       answer,
     });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
 import { CHECKS } from '../../src/doctor/checks.js';
@@ -244,6 +244,29 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
       broken.add('own-rights');
       for (const { fix } of findings) await sick.run(fix);
       expect(await examineAsApp()).toEqual([]);
+    } finally {
+      await pool.end();
+      await sick.run('DROP OWNED BY app; DROP ROLE app');
+    }
+  });
+
+  it('finds nothing missing for a role that was given what the README gives', async () => {
+    await using sick = await admit(cluster);
+    const [, grants = ''] = /^```sql\n(GRANT SELECT.*?)^```/ms.exec(readFileSync('README.md', 'utf8')) ?? [];
+    await sick.run(`CREATE ROLE app LOGIN; ${grants}`);
+    const url = new URL(sick.connectionString);
+    url.username = 'app';
+    const pool = new pg.Pool({ connectionString: url.href });
+    try {
+      const { findings, checks } = await sick.examine({
+        store: new PostgresOutboxStore(pool, sick.names),
+        database: new PatientDatabase(pool, pool.options),
+      });
+      expect(findings).toEqual([]);
+      expect(checks.find(({ check }) => check === 'long-transactions')).toMatchObject({
+        ran: true,
+        remark: expect.stringMatching(/only the sessions of its own role/),
+      });
     } finally {
       await pool.end();
       await sick.run('DROP OWNED BY app; DROP ROLE app');
