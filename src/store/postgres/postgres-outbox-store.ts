@@ -34,6 +34,7 @@ import {
 import { readCursor, writeCursor } from '../page-cursor.js';
 import { CalledActivityStore } from './called-activity-store.js';
 import { toEventPage, type EventListJson } from './event-json.js';
+import { isLostConnection } from './lost-connection.js';
 import { LowWater } from './low-water.js';
 import { AS_TEXT, ask, type PgPool } from './pg-pool.js';
 import { PostgresSentinelStore } from './postgres-sentinel-store.js';
@@ -60,9 +61,21 @@ export class PostgresOutboxStore extends OutboxStore {
     this.activity = new CalledActivityStore((verb, args) => this.answer(verb, args));
   }
 
+  async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
+    try {
+      return await this.write(events, executor);
+    } catch (error) {
+      if (executor !== undefined || !isLostConnection(error)) throw error;
+      // On another connection: a pool hands out one that was cut a moment ago. What the first try may have written is
+      // left as it is, and nobody is told that the event was there already.
+      await this.write(events);
+      return events.map(({ id }) => id);
+    }
+  }
+
   // In and out it is text, whatever runs this: a driver that knows the parameter is JSON would encode it once more,
   // and the caller's connection names and parses columns as the caller likes.
-  async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
+  private async write(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
     const [event] = events;
     if (event !== undefined && events.length === 1) return this.enqueueOne(event, executor);
     const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1::text::jsonb))::text AS ids`;
