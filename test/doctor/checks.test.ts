@@ -252,7 +252,8 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
 
   it('finds nothing missing for a role that was given what the README gives', async () => {
     await using sick = await admit(cluster);
-    const [, grants = ''] = /^```sql\n(GRANT SELECT.*?)^```/ms.exec(readFileSync('README.md', 'utf8')) ?? [];
+    const [, grants = ''] =
+      /^```sql\n(GRANT SELECT.*?)^```/ms.exec(readFileSync('README.md', 'utf8')) ?? [];
     await sick.run(`CREATE ROLE app LOGIN; ${grants}`);
     const url = new URL(sick.connectionString);
     url.username = 'app';
