@@ -26,7 +26,7 @@ beforeEach(async () => {
     `INSERT INTO outbox_events (id, event_type, payload, status, retry_count, last_error, processed_at) VALUES
        ('${A}', 'quote.created', '{"n": 1}', 'FAILED', 5, 'gateway timeout', now() - interval '3 days'),
        ('${B}', 'quote.created', '{"n": 2}', 'FAILED', 5, 'no phone number', now() - interval '2 hours'),
-       ('${C}', '견적.요청됨', '{"n": 3}', 'FAILED', 1, 'gateway TIMEOUT', now() - interval '1 hour')`,
+       ('${C}', '견적요청.접수완료', '{"n": 3}', 'FAILED', 1, 'gateway TIMEOUT', now() - interval '1 hour')`,
   );
 });
 afterEach(() => database.drop());

@@ -4,6 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
 import { CHECKS } from '../../src/doctor/checks.js';
+import { EXPECTED_CONSTRAINTS, EXPECTED_INDEXES } from '../../src/doctor/expected-schema.js';
 import type { Level } from '../../src/doctor/finding.js';
 import { PatientDatabase } from '../../src/doctor/patient.js';
 import { openBoss } from '../../src/relay/open-boss.js';
@@ -155,6 +156,29 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await sick.run(`ALTER TABLE outbox_events DROP CONSTRAINT outbox_events_count_not_negative;
       ALTER TABLE outbox_events ADD CONSTRAINT outbox_events_count_not_negative CHECK (retry_count >= 0) NOT VALID`);
     await sick.run(await found(sick, 'constraints', 'warning', /is not validated/));
+    expect(await sick.findings()).toEqual([]);
+  });
+
+  it('is content with every index and constraint that its own fixes have made', async () => {
+    await using sick = await admit(cluster);
+    for (const name of Object.keys(EXPECTED_INDEXES)) await sick.run(`DROP INDEX ${name}`);
+    for (const [name, { table }] of Object.entries(EXPECTED_CONSTRAINTS))
+      await sick.run(`ALTER TABLE ${table} DROP CONSTRAINT ${name}`);
+    const findings = await sick.findings();
+    expect(findings).toHaveLength(
+      Object.keys(EXPECTED_INDEXES).length + Object.keys(EXPECTED_CONSTRAINTS).length,
+    );
+    for (const { fix } of findings) await sick.run(fix);
+    expect(await sick.findings()).toEqual([]);
+  });
+
+  it('finds a constraint that is another one', async () => {
+    await using sick = await admit(cluster);
+    await sick.run(`ALTER TABLE outbox_events DROP CONSTRAINT outbox_events_status_known,
+      ADD CONSTRAINT outbox_events_status_known CHECK (status <> '')`);
+    await sick.run(
+      await found(sick, 'constraints', 'warning', /status_known .* is CHECK .*, and not/),
+    );
     expect(await sick.findings()).toEqual([]);
   });
 

@@ -55,6 +55,16 @@ describeOnSupabase('the doctor in a Supabase project', (kind) => {
     for (const { remark } of blind) expect(remark).toMatch(/needs a PostgreSQL connection/);
   });
 
+  it('finds what anon could do with a single column', async () => {
+    await project.query(`GRANT UPDATE (status) ON public.${kind.table} TO anon`);
+    const findings = withoutDurability(await examine(true));
+    expect(findings).toMatchObject([
+      { check: 'table-grants', what: expect.stringMatching(/^anon may UPDATE in/) },
+    ]);
+    for (const { fix } of findings) await project.query(fix);
+    expect(withoutDurability(await examine(true))).toEqual([]);
+  });
+
   it('finds what anon could do, and the fixes take it away', async () => {
     const table = `public.${kind.table}`;
     const prefix = kind.table.replace(/_events$/, '');

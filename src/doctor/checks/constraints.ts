@@ -1,16 +1,18 @@
 import { databaseCheck, type Complaint } from '../check.js';
 import { EXPECTED_CONSTRAINTS } from '../expected-schema.js';
-import { underOtherNames } from '../expected-names.js';
+import { alike, underOtherNames } from '../expected-names.js';
 
 export const constraints = databaseCheck({
   name: 'constraints',
   group: 'schema',
-  looksFor: 'keys and CHECKs that are missing or not validated',
+  looksFor:
+    'keys and CHECKs that are missing, not validated, or other than the migrations made them',
   why: 'they keep a row from a state that neither claim, reaper nor prune looks at, and make an enqueue repeatable',
   needs: 'same-version',
   async examine(database, { names }) {
-    const found = await database.rows<{ name: string; validated: boolean }>(
-      `SELECT conname AS name, convalidated AS validated FROM pg_constraint
+    const found = await database.rows<{ name: string; validated: boolean; definition: string }>(
+      `SELECT conname AS name, convalidated AS validated, pg_get_constraintdef(oid) AS definition
+       FROM pg_constraint
        WHERE connamespace = $1::regnamespace`,
       [`"${names.schema}"`],
     );
@@ -22,6 +24,11 @@ export const constraints = databaseCheck({
         if (constraint === undefined) {
           const fix = `ALTER TABLE ${owner} ADD CONSTRAINT ${name} ${definition};`;
           return [{ level: 'error', what: `the constraint ${name} of ${owner} is missing`, fix }];
+        }
+        if (!alike(constraint.definition.replace(/ NOT VALID$/, ''), definition)) {
+          const fix = `ALTER TABLE ${owner} DROP CONSTRAINT ${name}, ADD CONSTRAINT ${name} ${definition};`;
+          const what = `the constraint ${name} of ${owner} is ${constraint.definition}, and not ${definition}`;
+          return [{ level: 'warning', what, fix }];
         }
         if (constraint.validated) return [];
         const fix = `ALTER TABLE ${owner} VALIDATE CONSTRAINT ${name};`;

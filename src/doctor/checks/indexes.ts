@@ -1,6 +1,6 @@
 import { databaseCheck, type Complaint } from '../check.js';
 import { EXPECTED_INDEXES } from '../expected-schema.js';
-import { underOtherNames } from '../expected-names.js';
+import { alike, underOtherNames } from '../expected-names.js';
 
 interface Found {
   readonly name: string;
@@ -41,7 +41,7 @@ export const indexes = databaseCheck({
           },
         ];
       }
-      if (plain(index.definition) === plain(wanted)) return [];
+      if (alike(index.definition, wanted)) return [];
       return [
         {
           level: 'warning',
@@ -52,8 +52,3 @@ export const indexes = databaseCheck({
     });
   },
 });
-
-/** Quotes come and go with what a name needs; the schema of the default search_path may be left out. */
-function plain(definition: string): string {
-  return definition.replaceAll('"', '').replace(/ ON (?:ONLY )?\S+ /, ' ON ');
-}
