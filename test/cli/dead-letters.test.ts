@@ -77,6 +77,7 @@ describe('dead-letters list', () => {
     expect(code).toBe(0);
     const lines = stdout.trimEnd().split('\n');
     expect(lines).toHaveLength(4);
+    expect(stdout).toContain(' 견적요청.접수완료 '); // where nobody reads it on a screen, nothing is cut
     const startOf = (line: string, what: RegExp): number =>
       Array.from(line.slice(0, line.search(what))).reduce(
         (sum, letter) => sum + (/[가-힣]/.test(letter) ? 2 : 1),
