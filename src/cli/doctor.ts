@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { examine } from '../doctor/doctor.js';
 import { GROUPS, type CheckRun, type Examination, type Finding } from '../doctor/finding.js';
-import { LONG_TRANSACTION_MS, PatientDatabase } from '../doctor/patient.js';
+import { LONG_TRANSACTION_MS, PatientDatabase, several } from '../doctor/patient.js';
 import { BOSS_SCHEMA } from '../relay/open-boss.js';
 import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { EXIT } from './exit-code.js';
@@ -79,12 +79,12 @@ function show(screen: Screen, { findings, checks }: Examination): void {
     screen.line(screen.paint('bold', group));
     for (const check of inGroup) showCheck(screen, check, findings);
   }
-  const number = (level: Finding['level']): number =>
-    findings.filter((finding) => finding.level === level).length;
+  const number = (level: Finding['level'], what: string): string =>
+    several(findings.filter((finding) => finding.level === level).length, what);
   const blind = checks.filter(({ ran }) => !ran).length;
   screen.line(
-    `\n${number('error')} errors, ${number('warning')} warnings, ${number('info')} infos in ` +
-      `${checks.length - blind} checks${blind === 0 ? '' : `; ${blind} could not look`}`,
+    `\n${number('error', 'error')}, ${number('warning', 'warning')}, ${number('info', 'info')} in ` +
+      `${several(checks.length - blind, 'check')}${blind === 0 ? '' : `; ${blind} could not look`}`,
   );
 }
 

@@ -69,9 +69,9 @@ function exceeded(stats: OutboxStats, limits: StatusOptions): string[] {
       `the oldest due event is ${ago(stats.oldestDueAgeMs ?? 0)} late (limit ${ago(maxAge)})`,
     );
   if (maxDue !== undefined && stats.due > maxDue)
-    found.push(`${count(stats.due)} events are due (limit ${count(maxDue)})`);
+    found.push(`due events: ${count(stats.due)} (limit ${count(maxDue)})`);
   if (maxFailed !== undefined && stats.failed > maxFailed)
-    found.push(`there are ${count(stats.failed)} dead letters (limit ${count(maxFailed)})`);
+    found.push(`dead letters: ${count(stats.failed)} (limit ${count(maxFailed)})`);
   return found;
 }
 

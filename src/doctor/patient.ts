@@ -75,6 +75,11 @@ export function command({ names }: Patient, text: string): string {
   return `npx nestjs-outbox-relay ${text}${schema}${table}`;
 }
 
+/** `1 event`, `2 events` */
+export function several(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`;
+}
+
 /** A value as a shell word. */
 export function shellWord(text: string): string {
   return /^[\w.:/@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;

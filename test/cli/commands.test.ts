@@ -62,8 +62,8 @@ describe('status', () => {
   it.each([
     [['--max-age', '5m'], 3, /the oldest due event is 10 min.* late \(limit 5 min\)/],
     [['--max-age', '15m'], 0, /^$/],
-    [['--max-due', '0'], 3, /1 events are due \(limit 0\)/],
-    [['--max-failed', '0'], 3, /there are 1 dead letters \(limit 0\)/],
+    [['--max-due', '0'], 3, /due events: 1 \(limit 0\)/],
+    [['--max-failed', '0'], 3, /dead letters: 1 \(limit 0\)/],
     [['--max-failed', '1', '--max-due', '1'], 0, /^$/],
     [
       ['--max-age', '5'],
@@ -185,7 +185,7 @@ describe('doctor', () => {
     expect(stdout).toMatch(/^ {2}error {2}durability: fsync is off\n +why: .*\n +fix: .*fsync/m);
     expect(stdout).toMatch(/^ {2}could not look {2}ticks: there is no pg-boss/m);
     expect(stdout).toMatch(
-      /\d+ errors, \d+ warnings, \d+ infos in \d+ checks; 1 could not look\n$/,
+      /\d+ errors?, \d+ warnings?, \d+ infos? in \d+ checks; 1 could not look\n$/,
     );
   });
 

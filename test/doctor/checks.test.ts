@@ -263,7 +263,7 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
         /row level security hides every row of .*outbox_events.* from the role app/,
       );
       expect(told).toMatch(
-        /role app may not call 1 functions of the outbox, e.g. public.outbox_settle/,
+        /role app may not call 1 function of the outbox, e.g. public.outbox_settle/,
       );
       broken.add('own-rights');
       for (const { fix } of findings) await sick.run(fix);
@@ -500,11 +500,11 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
   it('finds that no relay is alive while events are due, and what is overdue', async () => {
     await using sick = await admit(cluster);
     await sick.query(`${EVENT}, scheduled_at) VALUES ('a.b', '{}', now() - interval '2 min')`);
-    await found(sick, 'relays', 'error', /no relay is alive, and 1 events are due/);
+    await found(sick, 'relays', 'error', /no relay is alive, with 1 event due/);
     await sick.store.activity.report(report());
     expect(await sick.findings()).toEqual([]);
     await sick.query(`UPDATE outbox_events SET scheduled_at = now() - interval '10 min'`);
-    await found(sick, 'overdue', 'error', /1 events are due, the oldest for 10 minutes/);
+    await found(sick, 'overdue', 'error', /1 event due, the oldest for 10 minutes/);
   });
 
   it('finds relays of different versions', async () => {
@@ -545,12 +545,12 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await sick.query(
       `${EVENT}, scheduled_at, unheard_since) VALUES ('lost.type', '{}', now() + interval '1 h', now())`,
     );
-    await found(sick, 'unheard', 'warning', /1 events of the type "lost.type" wait/);
+    await found(sick, 'unheard', 'warning', /1 event of the type "lost.type" waiting/);
     await sick.query('DELETE FROM outbox_events');
     await sick.query(`${EVENT}, scheduled_at) VALUES ('b.c', '{}', now() - interval '2 min')`);
     const relay = report();
     await sick.store.activity.report(relay);
-    await found(sick, 'unheard', 'warning', /1 events of the type "b.c" wait/);
+    await found(sick, 'unheard', 'warning', /1 event of the type "b.c" waiting/);
     // Whatever its delimiter is, a wildcard may mean it.
     await sick.store.activity.report({
       ...relay,
@@ -566,7 +566,7 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
       `${EVENT}, status, processed_at) VALUES ('it''s; dead', '{}', 'FAILED', now())`,
     );
     expect(
-      await found(sick, 'dead-letters', 'warning', /1 dead letters of the type "it's; dead"/),
+      await found(sick, 'dead-letters', 'warning', /1 dead letter of the type "it's; dead"/),
     ).toBe(String.raw`npx nestjs-outbox-relay dead-letters list --type 'it'\''s; dead'`);
   });
 
@@ -574,7 +574,7 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     await using sick = await admit(cluster);
     await sick.query(`${EVENT}, status, lease_token, leased_until)
       VALUES ('a.b', '{}', 'PROCESSING', gen_random_uuid(), now() - interval '1 h')`);
-    await found(sick, 'leases', 'error', /1 events are held under leases that ran out/);
+    await found(sick, 'leases', 'error', /1 event held under leases that ran out/);
     await sick.query(`UPDATE outbox_events SET leased_until = 'infinity'`);
     await sick.run(await found(sick, 'leases', 'error', /do not run out within two days/));
     expect(await sick.findings()).toEqual([]);
@@ -589,7 +589,7 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
       sick,
       'far-future',
       'warning',
-      /2 events are scheduled more than a year ahead, the latest for infinity/,
+      /2 events scheduled more than a year ahead, the latest for infinity/,
     );
   });
 

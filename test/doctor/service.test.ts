@@ -71,7 +71,7 @@ it('counts dead letters even where only the store can be asked', async () => {
   expect((await app.module.get(OutboxDoctor).examine()).findings).toMatchObject([
     {
       check: 'dead-letters',
-      what: '1 dead letters',
+      what: '1 dead letter',
       fix: 'npx nestjs-outbox-relay dead-letters list',
     },
   ]);

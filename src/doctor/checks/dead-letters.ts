@@ -1,5 +1,5 @@
 import type { Check, Complaint } from '../check.js';
-import { command, shellWord, type Patient } from '../patient.js';
+import { command, several, shellWord, type Patient } from '../patient.js';
 
 const TYPES = 10;
 
@@ -18,7 +18,7 @@ export const deadLetters: Check = {
           : [` of the type ${JSON.stringify(type)}`, ` --type ${shellWord(type)}`];
       return {
         level: 'warning',
-        what: `${total} dead letters${of}`,
+        what: `${several(total, 'dead letter')}${of}`,
         fix: command(patient, `dead-letters list${choice}`),
       };
     });

@@ -1,4 +1,5 @@
 import { databaseCheck } from '../check.js';
+import { several } from '../patient.js';
 
 export const farFuture = databaseCheck({
   name: 'far-future',
@@ -15,7 +16,7 @@ export const farFuture = databaseCheck({
     return [
       {
         level: 'warning',
-        what: `${found.total} events are scheduled more than a year ahead, the latest for ${found.latest ?? '?'}`,
+        what: `${several(found.total, 'event')} scheduled more than a year ahead, the latest for ${found.latest ?? '?'}`,
         fix: `SELECT id, event_type, scheduled_at FROM ${names.events} WHERE status = 'PENDING' AND scheduled_at > now() + interval '1 year';`,
       },
     ];

@@ -1,5 +1,5 @@
 import { CannotLook, type Check, type Complaint } from '../check.js';
-import { command, shellWord } from '../patient.js';
+import { command, several, shellWord } from '../patient.js';
 
 export const gates: Check = {
   name: 'gates',
@@ -16,7 +16,7 @@ export const gates: Check = {
       const error = (lastError ?? 'without a reason').slice(0, 200);
       return {
         level: 'warning',
-        what: `the gate ${name} ${closed ? 'is closed' : 'is failing'} after ${failures} failures: ${error}`,
+        what: `the gate ${name} ${closed ? 'is closed' : 'is failing'} after ${several(failures, 'failure')}: ${error}`,
         fix: closed
           ? `mend what failed, then: ${command(patient, `gates reopen ${shellWord(key)} --version ${shellWord(version)}`)}`
           : command(patient, `gates list --key ${shellWord(key)}`),

@@ -1,4 +1,5 @@
 import { databaseCheck, type Complaint } from '../check.js';
+import { several } from '../patient.js';
 
 export const leases = databaseCheck({
   name: 'leases',
@@ -18,13 +19,13 @@ export const leases = databaseCheck({
     if (expired > 0)
       complaints.push({
         level: 'error',
-        what: `${expired} events are held under leases that ran out more than five minutes ago`,
+        what: `${several(expired, 'event')} held under leases that ran out more than five minutes ago`,
         fix: 'start a relaying process (relay must not be false): its first tick reaps them',
       });
     if (endless > 0)
       complaints.push({
         level: 'error',
-        what: `${endless} events are held under leases that do not run out within two days`,
+        what: `${several(endless, 'event')} held under leases that do not run out within two days`,
         fix: `UPDATE ${names.events} SET leased_until = now() WHERE status = 'PROCESSING' AND leased_until > now() + interval '2 days';`,
       });
     return complaints;

@@ -1,5 +1,5 @@
 import type { Check } from '../check.js';
-import { command } from '../patient.js';
+import { command, several } from '../patient.js';
 
 const OVERDUE_MS = 300_000;
 
@@ -15,7 +15,7 @@ export const overdue: Check = {
     return [
       {
         level: 'error',
-        what: `${due} events are due, the oldest for ${Math.round(oldestDueAgeMs / 60_000)} minutes`,
+        what: `${several(due, 'event')} due, the oldest for ${Math.round(oldestDueAgeMs / 60_000)} minutes`,
         fix: `start a relaying process (relay must not be false), or give it more relay.concurrency; then: ${command(patient, 'status')}`,
       },
     ];

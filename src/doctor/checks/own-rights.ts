@@ -1,4 +1,5 @@
 import { databaseCheck, type Complaint } from '../check.js';
+import { several } from '../patient.js';
 import { functionNames, tableNames } from '../expected-names.js';
 
 const NOT_CALLED = '_enqueue_row';
@@ -75,7 +76,7 @@ export const ownRights = databaseCheck({
       const list = forbidden.map(({ signature }) => signature);
       complaints.push({
         level: 'error',
-        what: `the role ${name} may not call ${list.length} functions of the outbox, e.g. ${list[0]}`,
+        what: `the role ${name} may not call ${several(list.length, 'function')} of the outbox, e.g. ${list[0]}`,
         fix: `GRANT EXECUTE ON FUNCTION ${list.join(', ')} TO ${name};`,
       });
     }

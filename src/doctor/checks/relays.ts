@@ -1,5 +1,5 @@
 import { CannotLook, type Check } from '../check.js';
-import { aliveRelays } from '../patient.js';
+import { aliveRelays, several } from '../patient.js';
 
 /** Between two deployments nobody may be there for a moment. */
 const WAITING_MS = 60_000;
@@ -18,7 +18,7 @@ export const relays: Check = {
     return [
       {
         level: 'error',
-        what: `no relay is alive, and ${due} events are due`,
+        what: `no relay is alive, with ${several(due, 'event')} due`,
         fix: 'start a process with OutboxModule in it (relay must not be false), and look at its log',
       },
     ];

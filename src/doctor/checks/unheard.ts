@@ -1,5 +1,5 @@
 import type { Check, Complaint } from '../check.js';
-import { aliveRelays, type Patient } from '../patient.js';
+import { aliveRelays, several, type Patient } from '../patient.js';
 
 const TYPES = 20;
 
@@ -15,7 +15,7 @@ export const unheard: Check = {
     for (const { type, total } of await withoutListener(patient)) types.set(type, total);
     return [...types].map(([type, total]): Complaint => ({
       level: 'warning',
-      what: `${total} events of the type ${JSON.stringify(type)} wait, and no process that relays listens to them`,
+      what: `${several(total, 'event')} of the type ${JSON.stringify(type)} waiting, and no process that relays listens to it`,
       fix: `@OnEvent(${JSON.stringify(type)}) in a provider of a process that relays`,
     }));
   },
