@@ -13,6 +13,7 @@ import { migrateOutbox, outboxSql } from '../../src/schema/migrate-outbox.js';
 import { PostgresOutboxStore } from '../../src/store/postgres/postgres-outbox-store.js';
 import { sqlNames } from '../../src/store/postgres/sql-names.js';
 import { startCluster, type Cluster } from '../../tools/postgres-cluster.js';
+import { cli } from '../cli/run-cli.js';
 import { RecordingLogger } from '../support/logger.js';
 import { describeWithPooler, startPooler } from '../support/pgbouncer.js';
 import { shiftDate } from '../support/shifted-date.js';
@@ -568,6 +569,18 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     expect(
       await found(sick, 'dead-letters', 'warning', /1 dead letter of the type "it's; dead"/),
     ).toBe(String.raw`npx nestjs-outbox-relay dead-letters list --type 'it'\''s; dead'`);
+  });
+
+  it('makes the command answer 0 for a clean database, and 3 for warnings if it is to be strict', async () => {
+    await using sick = await admit(cluster);
+    const codeOf = async (...args: string[]) =>
+      (await cli(['doctor', ...args], sick.connectionString)).code;
+    expect(await codeOf('--strict')).toBe(0);
+    await sick.query(`${EVENT}, status, processed_at) VALUES ('a.b', '{}', 'FAILED', now())`);
+    expect(await codeOf()).toBe(0);
+    expect(await codeOf('--strict')).toBe(3);
+    await sick.run('ALTER TABLE outbox_events SET (autovacuum_enabled = off)');
+    expect(await codeOf()).toBe(3);
   });
 
   it('finds leases that ran out long ago, or never will', async () => {
