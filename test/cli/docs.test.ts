@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { Cli } from '../../src/cli/cli.js';
 import { EXIT } from '../../src/cli/exit-code.js';
 import { createProgram } from '../../src/cli/program.js';
@@ -9,6 +10,7 @@ import { CHECKS } from '../../src/doctor/checks.js';
 import { GROUPS } from '../../src/doctor/finding.js';
 import { migrate } from '../../src/schema/migrate.js';
 import { sqlNames } from '../../src/store/postgres/sql-names.js';
+import { compileSnippets } from '../docs/snippet-project.js';
 import { createDatabase } from '../support/database.js';
 import { cli } from './run-cli.js';
 
@@ -19,9 +21,9 @@ const program = createProgram(
 );
 
 /** Commands that do something, by their whole name. */
-function leaves(command: Command, path: readonly string[] = []): [string, Command][] {
-  if (command.commands.length === 0) return [[path.join(' '), command]];
-  return command.commands.flatMap((one) => leaves(one, [...path, one.name()]));
+function leaves(command: Command, names: readonly string[] = []): [string, Command][] {
+  if (command.commands.length === 0) return [[names.join(' '), command]];
+  return command.commands.flatMap((one) => leaves(one, [...names, one.name()]));
 }
 
 describe.each(['docs/cli.md', 'docs/cli.ko.md'])('%s', (file) => {
@@ -90,6 +92,10 @@ describe.each(['docs/doctor.md', 'docs/doctor.ko.md'])('%s', (file) => {
     expect(rows.map(([, name]) => name)).toEqual(CHECKS.map(({ name }) => name));
     for (const [, , , looksFor, why, fix] of rows)
       for (const cell of [looksFor, why, fix]) expect(cell!.length).toBeGreaterThan(2);
+  });
+
+  it('shows code that compiles', async () => {
+    await compileSnippets(file, path.basename(file, '.md'));
   });
 
   it('marks those that need no PostgreSQL connection', () => {
