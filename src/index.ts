@@ -10,9 +10,12 @@ export {
 } from './outbox.service.js';
 export {
   OutboxDeadLetters,
+  type BatchOptions,
   type ListDeadLettersOptions,
   type RedriveOptions,
-} from './dead-letter/dead-letters.service.js';
+} from './dead-letter/dead-letters.js';
+export { OutboxDoctor } from './doctor/outbox-doctor.js';
+export type { CheckRun, Examination, Finding, Level } from './doctor/finding.js';
 export { OutboxInbox, type HandledEvent, type OnceOptions } from './inbox/inbox.service.js';
 export {
   OutboxMonitor,
@@ -124,5 +127,5 @@ export type { PgTransaction } from './transaction/pg.js';
 export type { PostgresJsTransaction } from './transaction/postgres-js.js';
 export type { PrismaTransaction } from './transaction/prisma.js';
 export type { TypeOrmTransaction } from './transaction/typeorm.js';
-export { migrateOutbox, outboxSql, type MigrateOptions } from './migrate-outbox.js';
+export { migrateOutbox, outboxSql, type MigrateOptions } from './schema/migrate-outbox.js';
 export type { MigrationResult } from './schema/migrate.js';

@@ -4,7 +4,8 @@ import { errorText } from './event/error-text.js';
 import { InboxTable } from './inbox/inbox-table.js';
 import type { ResolvedOptions } from './outbox-options.js';
 import type { Log } from './relay/log.js';
-import { openBoss, type BossDatabase } from './relay/open-boss.js';
+import { BOSS_SCHEMA, openBoss, type BossDatabase } from './relay/open-boss.js';
+import { queueName } from './relay/queue-name.js';
 import type { WakeChannel } from './relay/wake-channel.js';
 import type { Ticks } from './relay/relay.worker.js';
 import { IntervalTicks, PgBossTicks } from './relay/ticks.js';
@@ -14,12 +15,7 @@ import { openPool } from './store/postgres/open-pool.js';
 import { ended, type PgPool } from './store/postgres/pg-pool.js';
 import { PgWakeChannel } from './store/postgres/pg-wake-channel.js';
 import { PostgresOutboxStore } from './store/postgres/postgres-outbox-store.js';
-import {
-  DEFAULT_SCHEMA,
-  DEFAULT_TABLE,
-  sqlNames,
-  type SqlNames,
-} from './store/postgres/sql-names.js';
+import { sqlNames, type SqlNames } from './store/postgres/sql-names.js';
 import { isTransactionPooler } from './store/postgres/transaction-pooler.js';
 import { RpcAnnouncer } from './store/supabase/rpc-announcer.js';
 import { openClient, type SupabaseClientLike } from './store/supabase/supabase-client.js';
@@ -35,6 +31,17 @@ export interface OpenedStore {
   readonly wakeChannel: WakeChannel | undefined;
   /** `undefined` where work cannot be in one transaction with its record. */
   readonly inbox: InboxTable | undefined;
+  /** A connection to the database the events rest in, if there is one. */
+  readonly database: OpenedDatabase | undefined;
+}
+
+/** For whoever looks at the database itself. */
+export interface OpenedDatabase {
+  readonly pool: PgPool;
+  /** How its connections are made, if that is known. */
+  readonly clientConfig: ClientConfig | undefined;
+  /** Where the outbox's own pg-boss is in it; `undefined`: the clock is elsewhere. */
+  readonly bossSchema: string | undefined;
 }
 
 export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
@@ -45,6 +52,7 @@ export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
       prepare: untilDone(() => store.check()),
       wakeChannel: undefined,
       inbox: undefined,
+      database: undefined,
     };
   }
   if (options.supabase !== undefined) return openSupabase(options, options.supabase, log);
@@ -60,7 +68,9 @@ export function openStore(options: ResolvedOptions, log: Log): OpenedStore {
     await migrateLoudly(pool, names, log);
   };
   const inbox = new InboxTable(pool, names);
-  return { store, prepare: untilDone(prepare), wakeChannel, inbox };
+  const own = options.boss === undefined && options.bossConnectionString === undefined;
+  const database = { pool, clientConfig, bossSchema: own ? BOSS_SCHEMA : undefined };
+  return { store, prepare: untilDone(prepare), wakeChannel, inbox, database };
 }
 
 /** Events go over the Data API; beside it a connection of the relay's, if it has one, for wakes and migrations. */
@@ -93,7 +103,12 @@ function openSupabase(
     if (options.migrate && side !== undefined) await migrateLoudly(side.pool, names, log);
     await store.check();
   };
-  return { store, prepare: untilDone(prepare), wakeChannel, inbox: undefined };
+  const database = side && {
+    pool: side.pool,
+    clientConfig: side.clientConfig,
+    bossSchema: BOSS_SCHEMA,
+  };
+  return { store, prepare: untilDone(prepare), wakeChannel, inbox: undefined, database };
 }
 
 async function migrateLoudly(pool: PgPool, names: SqlNames, log: Log): Promise<void> {
@@ -176,12 +191,6 @@ function bossDatabase({
   const url = bossConnectionString ?? connectionString;
   if (url !== undefined) return { connectionString: url };
   return pool && { pool };
-}
-
-// pg-boss queue names may hold letters, digits, hyphens, underscores, periods and slashes.
-function queueName({ schema, table }: ResolvedOptions): string {
-  const isDefault = schema === DEFAULT_SCHEMA && table === DEFAULT_TABLE;
-  return isDefault ? 'process-outbox' : `process-outbox/${schema}.${table}`;
 }
 
 function sayOnceAMinute(log: Log): (error: unknown) => void {

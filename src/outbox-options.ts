@@ -6,6 +6,7 @@ import type { RelaySettings } from './relay/relay-settings.js';
 import type { Retention } from './relay/pruner.js';
 import type { TickBoss } from './relay/ticks.js';
 import { OutboxStore } from './store/outbox-store.js';
+import { assertConnectionString } from './store/postgres/connection-string.js';
 import type { PgPool } from './store/postgres/pg-pool.js';
 import { DEFAULT_SCHEMA, DEFAULT_TABLE } from './store/postgres/sql-names.js';
 import type { SupabaseClientLike, SupabaseProject } from './store/supabase/supabase-client.js';
@@ -211,9 +212,10 @@ function assertPlace(options: OutboxModuleOptions): void {
     (key) => options[key] !== undefined,
   );
   if (given.length !== 1) {
-    const found = given.length === 0 ? 'none' : given.join(' and ');
+    const found =
+      given.length === 0 ? 'none (is DATABASE_URL set?)' : `${given.join(' and ')}: leave one`;
     throw invalid(
-      `exactly one of connectionString, pool, supabase and store says where events rest, got ${found} (is DATABASE_URL set?)`,
+      `exactly one of connectionString, pool, supabase and store says where events rest, got ${found}`,
     );
   }
   const { connectionString, pool, supabase, store } = options;
@@ -239,15 +241,6 @@ function assertMigratable({ supabase, migrate, relay }: OutboxModuleOptions): vo
 function optionalFunction<T>(name: string, value: T): T {
   if (value === undefined || typeof value === 'function') return value;
   throw invalid(`${name} must be a function that answers a transaction, got ${shown(value)}`);
-}
-
-function assertConnectionString(name: string, value: unknown): void {
-  // The value is not shown: it holds a password.
-  if (typeof value !== 'string' || value.trim() === '') {
-    throw invalid(
-      `${name} must be a PostgreSQL URL such as postgres://user:password@host:5432/database, got ${value === '' ? 'an empty string' : typeof value}`,
-    );
-  }
 }
 
 function resolveRetry(retry: RetryOptions): RetryPolicy {

@@ -2,6 +2,7 @@ import {
   Inject,
   Logger,
   Module,
+  type DynamicModule,
   type OnApplicationShutdown,
   type OnModuleInit,
   type Provider,
@@ -10,19 +11,26 @@ import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
 import { EventEmitter2, EventEmitterReadinessWatcher } from '@nestjs/event-emitter';
 import { BootstrapPublisher } from './bootstrap/bootstrap.publisher.js';
 import { Publications } from './bootstrap/publications.js';
-import { OutboxDeadLetters } from './dead-letter/dead-letters.service.js';
+import { OutboxDeadLetters } from './dead-letter/dead-letters.js';
 import type { Delivery } from './delivery/delivery.js';
 import type { Emitter } from './delivery/emitter.js';
 import { ListenerRegistry } from './delivery/listener-registry.js';
 import { ListenersExplorer } from './delivery/listeners.explorer.js';
 import { TracedDelivery } from './delivery/traced-delivery.js';
+import { OutboxDoctor } from './doctor/outbox-doctor.js';
+import { LONG_TRANSACTION_MS, PatientDatabase } from './doctor/patient.js';
 import { OUTBOX_DEAD_LETTER } from './event/event-type.js';
 import { errorText } from './event/error-text.js';
 import { OutboxError } from './event/outbox-error.js';
 import { OutboxInbox } from './inbox/inbox.service.js';
 import { openStore, openTicks, type OpenedStore } from './open-store.js';
 import { OutboxLifecycle, OutboxLifecycleModule } from './outbox.lifecycle.js';
-import { ConfigurableOutboxModule, OUTBOX_MODULE_OPTIONS } from './outbox.module-definition.js';
+import {
+  ConfigurableOutboxModule,
+  OUTBOX_MODULE_OPTIONS,
+  type OUTBOX_ASYNC_OPTIONS,
+  type OUTBOX_OPTIONS,
+} from './outbox.module-definition.js';
 import {
   resolveOptions,
   type OutboxModuleOptions,
@@ -42,6 +50,7 @@ import { Reporter, type DeadLetterNotice } from './relay/reporter.js';
 import { OutboxStore } from './store/outbox-store.js';
 import { openTelemetry } from './telemetry/open-telemetry.js';
 import { NO_TELEMETRY, type Telemetry } from './telemetry/telemetry.js';
+import { sqlNames } from './store/postgres/sql-names.js';
 
 /** The token of the options, complete and checked. */
 export const RESOLVED_OPTIONS = Symbol('outbox options');
@@ -269,6 +278,24 @@ const providers: Provider[] = [
       new OutboxMonitor(store, () => registry.known(), ALIVE_WITHIN_MS),
   },
   {
+    provide: OutboxDoctor,
+    inject: [PARTS, OPENED_STORE, ListenerRegistry],
+    useFactory: (
+      { options, store }: OutboxParts,
+      { database }: OpenedStore,
+      registry: ListenerRegistry,
+    ) =>
+      new OutboxDoctor(() => ({
+        store,
+        names: sqlNames(options.schema, options.table),
+        database: database && new PatientDatabase(database.pool, database.clientConfig),
+        listeners: registry.known(),
+        completedMs: options.retention.completedMs,
+        bossSchema: database?.bossSchema,
+        longTransactionMs: LONG_TRANSACTION_MS,
+      })),
+  },
+  {
     provide: OutboxHealth,
     inject: [OutboxStore, RelayWorker],
     useFactory: (store: OutboxStore, worker: RelayWorker) =>
@@ -297,6 +324,7 @@ const providers: Provider[] = [
     OutboxDeadLetters,
     OutboxInbox,
     OutboxMonitor,
+    OutboxDoctor,
     OutboxHealth,
     BootstrapPublisher,
     OutboxStore,
@@ -307,6 +335,16 @@ export class OutboxModule
   implements OnModuleInit, OnApplicationShutdown
 {
   private closing: Promise<void> | undefined;
+
+  static override forRoot(options: typeof OUTBOX_OPTIONS): DynamicModule {
+    assertGiven('forRoot', options, '{ connectionString: process.env.DATABASE_URL }');
+    return super.forRoot(options);
+  }
+
+  static override forRootAsync(options: typeof OUTBOX_ASYNC_OPTIONS): DynamicModule {
+    assertGiven('forRootAsync', options, '{ inject: [ConfigService], useFactory: (config) => … }');
+    return super.forRootAsync(options);
+  }
 
   constructor(
     @Inject(OPENED_STORE) private readonly opened: OpenedStore,
@@ -353,6 +391,15 @@ export class OutboxModule
     this.closing ??= this.opened.store.close();
     await this.closing;
   }
+}
+
+/** Nest's builder would die of it with a TypeError about something else. */
+function assertGiven(method: string, options: unknown, example: string): void {
+  if (typeof options === 'object' && options !== null) return;
+  throw new OutboxError(
+    'SETUP',
+    `OutboxModule.${method}(…) needs its options, e.g. OutboxModule.${method}(${example}), got ${options === null ? 'null' : typeof options}`,
+  );
 }
 
 /** Refused by a server that was reached: the role or its password (28), the database (3D000), a grant (42501). */

@@ -30,12 +30,21 @@ describe('options that cannot be meant are refused, with the name, the value and
       'exactly one of connectionString, pool, supabase and store says where events rest, got none (is DATABASE_URL set?)',
     ],
     [{ connectionString: undefined }, 'got none (is DATABASE_URL set?)'],
-    [{ connectionString: URL, store }, 'got connectionString and store'],
+    [{ connectionString: URL, store }, 'got connectionString and store: leave one'],
     [
       { connectionString: '' },
       'connectionString must be a PostgreSQL URL such as postgres://user:password@host:5432/database, got an empty string',
     ],
     [{ connectionString: 5 }, 'connectionString must be a PostgreSQL URL'],
+    [{ connectionString: 'my-database' }, 'connectionString must be a PostgreSQL URL such as'],
+    [{ connectionString: 'my-database' }, 'got a text that is no URL'],
+    [{ connectionString: 'http://u:secret@x' }, 'got a URL that begins with http://'],
+    [{ connectionString: 'host=x dbname=y' }, 'got a list of keyword=value'],
+    [{ connectionString: 'postgres://u:p@x:port/y' }, 'got a URL that cannot be read'],
+    [
+      { store, relay: { connectionString: 'my-database' } },
+      'relay.connectionString must be a PostgreSQL URL',
+    ],
     [{ pool: {} }, 'pool must be a pg Pool (with query and connect)'],
     [{ pool: URL }, 'pool must be a pg Pool'],
     [
@@ -47,11 +56,11 @@ describe('options that cannot be meant are refused, with the name, the value and
     [{ supabase: { serviceRoleKey: 'x' } }, 'got undefined (is SUPABASE_URL set?)'],
     [
       { supabase: { url: 'x.supabase.co', serviceRoleKey: 'x' } },
-      'supabase.url must be the URL of',
+      'got a text that does not begin with https://',
     ],
     [
       { supabase: { url: URL, serviceRoleKey: 'x' } },
-      'supabase.url must be the URL of the project',
+      "got the URL of a PostgreSQL database: that one is for relay.connectionString, this is the Data API's",
     ],
     [{ supabase: { url: `${PROJECT}/rest/v1/`, serviceRoleKey: 'x' } }, 'must not end in /rest/v1'],
     [{ supabase: { url: PROJECT } }, 'got undefined (is SUPABASE_SERVICE_ROLE_KEY set?)'],

@@ -24,6 +24,8 @@ const ROOMS = [
   'dead-letter',
   'inbox',
   'monitor',
+  'doctor',
+  'cli',
 ];
 const PACKAGE = 'nestjs-outbox-relay';
 

@@ -2,7 +2,7 @@ import type { PgPool } from '../store/postgres/pg-pool.js';
 import type { TickBoss } from './ticks.js';
 
 /** Where the outbox's own pg-boss lives in the database. */
-const BOSS_SCHEMA = 'pgboss';
+export const BOSS_SCHEMA = 'pgboss';
 
 const STOP_TIMEOUT_MS = 5_000;
 

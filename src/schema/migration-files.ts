@@ -1,5 +1,5 @@
 import { readFile, readdir } from 'node:fs/promises';
-import { DEFAULT_SCHEMA, type SqlNames } from '../store/postgres/sql-names.js';
+import { DEFAULT_SCHEMA, DEFAULT_TABLE, type SqlNames } from '../store/postgres/sql-names.js';
 
 const FOLDER = new URL('../../migrations/', import.meta.url);
 
@@ -42,9 +42,16 @@ $outbox$;`;
  * they name an object are replaced: `public.outbox_x`, an index `idx_outbox_x`, a constraint `outbox_x`. What is
  * put in has passed {@link sqlNames}.
  */
-function rename(sql: string, { schema, prefix }: SqlNames): string {
-  return sql
-    .replaceAll(/\bpublic\.outbox_(\w+)/g, `"${schema}"."${prefix}_$1"`)
-    .replaceAll(/\bidx_outbox_(\w+)/g, `idx_${prefix}_$1`)
-    .replaceAll(/\bCONSTRAINT outbox_(\w+)/g, `CONSTRAINT ${prefix}_$1`);
+function rename(sql: string, { schema, table, prefix }: SqlNames): string {
+  const isDefault = schema === DEFAULT_SCHEMA && table === DEFAULT_TABLE;
+  return (
+    sql
+      .replaceAll(/\bpublic\.outbox_(\w+)/g, `"${schema}"."${prefix}_$1"`)
+      .replaceAll(/\bidx_outbox_(\w+)/g, `idx_${prefix}_$1`)
+      .replaceAll(/\bCONSTRAINT outbox_(\w+)/g, `CONSTRAINT ${prefix}_$1`)
+      // In the examples that comments give.
+      .replaceAll(/(?<![\w."])outbox_(enqueue(?:_row)?)(?=\()/g, (name, verb) =>
+        isDefault ? name : `"${schema}"."${prefix}_${verb}"`,
+      )
+  );
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { migrateOutbox } from '../../src/migrate-outbox.js';
+import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 
 const DUE = 2_000;

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { OutboxError } from '../../src/event/outbox-error.js';
-import { migrateOutbox, outboxSql } from '../../src/migrate-outbox.js';
+import { migrateOutbox, outboxSql } from '../../src/schema/migrate-outbox.js';
 import { migrate } from '../../src/schema/migrate.js';
 import { readMigrations } from '../../src/schema/migration-files.js';
 import type { PgClient, PgPool, PgQuery } from '../../src/store/postgres/pg-pool.js';

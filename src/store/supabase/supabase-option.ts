@@ -26,13 +26,23 @@ function assertUrl(url: unknown): void {
   const parsed = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) {
     throw invalid(
-      'supabase.url must be the URL of the project, e.g. https://<project>.supabase.co, got ' +
-        `${typeof url === 'string' ? 'another text' : typeof url} (is SUPABASE_URL set?)`,
+      `supabase.url must be the URL of the project, e.g. https://<project>.supabase.co, got ${shownUrl(url)}`,
     );
   }
   if (/\/rest\/v1\/?$/.test(parsed.pathname)) {
     throw invalid('supabase.url must not end in /rest/v1: supabase-js adds that itself');
   }
+}
+
+/** Not the value itself: it may be the URL of the database, with its password, or a key. */
+function shownUrl(url: unknown): string {
+  if (typeof url !== 'string') return `${typeof url} (is SUPABASE_URL set?)`;
+  if (url.trim() === '') return 'an empty string (is SUPABASE_URL set?)';
+  if (/^postgres(ql)?:/.test(url))
+    return "the URL of a PostgreSQL database: that one is for relay.connectionString, this is the Data API's";
+  return /^https?:/.test(url)
+    ? 'a URL that cannot be read'
+    : 'a text that does not begin with https://';
 }
 
 /** The public keys are refused: with them each call would fail, one by one and later. */

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { OutboxError } from '../../../src/event/outbox-error.js';
-import { migrateOutbox, outboxSql } from '../../../src/migrate-outbox.js';
+import { migrateOutbox, outboxSql } from '../../../src/schema/migrate-outbox.js';
 import { PostgresOutboxStore } from '../../../src/store/postgres/postgres-outbox-store.js';
 import { sqlNames } from '../../../src/store/postgres/sql-names.js';
 import { createDatabase, type TestDatabase } from '../../support/database.js';

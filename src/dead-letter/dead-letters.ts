@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import { isEventId } from '../event/event-id.js';
 import { assertKnownKeys } from '../event/known-keys.js';
 import { assertMoment } from '../event/moment.js';
@@ -18,7 +17,15 @@ export interface ListDeadLettersOptions extends DeadLetterFilter {
   readonly after?: string | null | undefined;
 }
 
-export interface RedriveOptions {
+/** For work on many: it is done in batches. */
+export interface BatchOptions {
+  /** Aborted: no further batch is begun. What is done stays done, and the answer says how much it was. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told after each batch. `total`: how many there were at the start. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+export interface RedriveOptions extends BatchOptions {
   /** Events made due per second, so that a large redrive is no flood. Default 100. */
   readonly perSecond?: number | undefined;
 }
@@ -27,10 +34,10 @@ const DEFAULT_PAGE = 50;
 const LARGEST_PAGE = 500;
 const DEFAULT_PER_SECOND = 100;
 const BATCH = 500;
+const BATCH_KEYS = ['signal', 'onProgress'];
 const FILTER_KEYS = ['ids', 'eventType', 'matching', 'failedAfter', 'failedBefore'];
 
 /** Events that were set aside: look at them, give them a second life, or discard them. */
-@Injectable()
 export class OutboxDeadLetters {
   constructor(
     private readonly store: OutboxStore,
@@ -80,13 +87,13 @@ export class OutboxDeadLetters {
     options: RedriveOptions = {},
   ): Promise<number> {
     const filter = toFilter(which);
-    assertKnownKeys('', options, ['perSecond']);
+    assertKnownKeys('', options, ['perSecond', ...BATCH_KEYS]);
     const { perSecond = DEFAULT_PER_SECOND } = options;
     if (typeof perSecond !== 'number' || !(perSecond > 0)) {
       throw invalid(`perSecond must be a number above 0, got ${String(perSecond)}`);
     }
     const spacingMs = 1_000 / perSecond;
-    const redriven = await this.inBatches(filter, (limit, done) =>
+    const redriven = await this.inBatches(filter, options, (limit, done) =>
       this.store.redrive({ ...filter, limit, firstDelayMs: done * spacingMs, spacingMs }),
     );
     if (redriven > 0) this.onRedriven();
@@ -97,22 +104,29 @@ export class OutboxDeadLetters {
    * Deletes dead letters for good.
    * @returns how many were deleted
    */
-  async discard(which: string | readonly string[] | DeadLetterFilter): Promise<number> {
+  async discard(
+    which: string | readonly string[] | DeadLetterFilter,
+    options: BatchOptions = {},
+  ): Promise<number> {
     const filter = toFilter(which);
-    return this.inBatches(filter, (limit) => this.store.discard({ ...filter, limit }));
+    assertKnownKeys('', options, BATCH_KEYS);
+    return this.inBatches(filter, options, (limit) => this.store.discard({ ...filter, limit }));
   }
 
   // Bounded by what there was at the start: events that fail again meanwhile do not keep the loop going for ever.
   private async inBatches(
     filter: DeadLetterFilter,
+    { signal, onProgress }: BatchOptions,
     step: (limit: number, done: number) => Promise<string[]>,
   ): Promise<number> {
     const total = await this.store.countDeadLetters(filter);
     let done = 0;
-    while (done < total) {
+    const stopped = (): boolean => signal?.aborted ?? false;
+    while (done < total && !stopped()) {
       const ids = await step(Math.min(BATCH, total - done), done);
       if (ids.length === 0) break;
       done += ids.length;
+      onProgress?.(done, total);
     }
     return done;
   }

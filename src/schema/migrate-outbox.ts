@@ -1,12 +1,10 @@
-import { invalid } from './event/outbox-error.js';
-import { migrate, type MigrationResult } from './schema/migrate.js';
-import { readMigrations } from './schema/migration-files.js';
-import { openPool } from './store/postgres/open-pool.js';
-import type { PgPool } from './store/postgres/pg-pool.js';
-import { sqlNames } from './store/postgres/sql-names.js';
-
-/** A URL, or the path of a Unix socket. */
-const POSTGRES_URL = /^(postgres(ql)?:|socket:|\/)/;
+import { invalid } from '../event/outbox-error.js';
+import { isConnectionString, shownConnectionString } from '../store/postgres/connection-string.js';
+import { openPool } from '../store/postgres/open-pool.js';
+import type { PgPool } from '../store/postgres/pg-pool.js';
+import { sqlNames } from '../store/postgres/sql-names.js';
+import { migrate, type MigrationResult } from './migrate.js';
+import { readMigrations } from './migration-files.js';
 
 export interface MigrateOptions {
   /** A connection string, or a `pg` pool (which stays open). */
@@ -53,10 +51,9 @@ export async function outboxSql({
 /** An environment variable that is not set would lead to whatever database node-postgres takes for the default. */
 function assertDatabase(database: unknown): void {
   const isPool = typeof database === 'object' && database !== null && 'query' in database;
-  if (isPool || (typeof database === 'string' && POSTGRES_URL.test(database))) return;
-  // The value is not shown: it may hold a password.
+  if (isPool || isConnectionString(database)) return;
   throw invalid(
     'database must be a pg Pool or a PostgreSQL URL such as postgres://user:password@host:5432/database, ' +
-      `got ${typeof database === 'string' ? 'another text' : typeof database} (is DATABASE_URL set?)`,
+      `got ${shownConnectionString(database)} (is DATABASE_URL set?)`,
   );
 }

@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { execFile } from 'node:child_process';
 import {
   accessSync,
   chmodSync,
@@ -14,44 +13,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { type Cluster, startCluster } from '../../tools/postgres-cluster.js';
-import { outboxSql } from '../../src/migrate-outbox.js';
+import { outboxSql } from '../../src/schema/migrate-outbox.js';
 import { migrate } from '../../src/schema/migrate.js';
 import { assertSchemaVersion } from '../../src/store/postgres/schema-version.js';
 import { sqlNames } from '../../src/store/postgres/sql-names.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
+import { CLI, cli } from './run-cli.js';
 
-const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
-  bin: Record<string, string>;
-};
-const CLI = path.resolve(manifest.bin['nestjs-outbox-relay']!);
 const FILES = readdirSync('migrations')
   .filter((file) => file.endsWith('.sql'))
   .toSorted();
 const SECRET = 'hunter2-secret';
-
-interface Ran {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-/** Runs the built command as a user does, with DATABASE_URL as given and nothing else that leads to a database. */
-function cli(args: string[], databaseUrl?: string): Promise<Ran> {
-  const { PATH, HOME } = process.env;
-  const env = { PATH, HOME, ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }) };
-  return new Promise((resolve, reject) => {
-    execFile(
-      process.execPath,
-      [CLI, ...args],
-      { env, timeout: 25_000 },
-      (error, stdout, stderr) => {
-        const code = error === null ? 0 : error.code;
-        if (typeof code === 'number') resolve({ code, stdout, stderr });
-        else reject(error ?? new Error('no exit code'));
-      },
-    );
-  });
-}
 
 describe('nestjs-outbox-relay migrate', () => {
   let database: TestDatabase;
@@ -80,7 +52,13 @@ describe('nestjs-outbox-relay migrate', () => {
   });
 
   it('prefers --connection, and takes --schema and --table', async () => {
-    const args = ['--connection', database.connectionString, '--schema', 'tenant-1'];
+    const args = [
+      '--connection',
+      database.connectionString,
+      '--schema',
+      'tenant-1',
+      '--create-schema',
+    ];
     const ran = await cli(
       ['migrate', ...args, '--table', 'billing_events'],
       'postgres://nobody@127.0.0.1:1/nowhere',
@@ -105,15 +83,44 @@ describe('nestjs-outbox-relay migrate', () => {
     await assertSchemaVersion(database.pool, sqlNames('tenant-1', 'a_events'));
   });
 
-  it.each([['--help'], ['-h'], ['migrate', '--help']])(
-    'explains itself: %s %s',
-    async (...args) => {
-      const { code, stdout, stderr } = await cli(args);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      for (const option of ['--connection', '--schema', '--table', '--print', 'DATABASE_URL'])
-        expect(stdout).toContain(option);
-    },
-  );
+  it('refuses a schema that does not exist, unless it is to be created', async () => {
+    const refused = await cli(['migrate', '--schema', 'bilng'], database.connectionString);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toBe(
+      '--schema "bilng" does not exist in this database: correct the name, or add --create-schema\n',
+    );
+    expect(await database.query(`SELECT FROM pg_namespace WHERE nspname = 'bilng'`)).toEqual([]);
+    const created = await cli(
+      ['migrate', '--schema', 'bilng', '--create-schema', '--json'],
+      database.connectionString,
+    );
+    expect(JSON.parse(created.stdout)).toEqual({ from: 0, to: FILES.length, applied: FILES });
+  });
+
+  it('says with --dry-run what it would do, and does nothing', async () => {
+    const dry = ['migrate', '--dry-run'];
+    expect(await cli(dry, database.connectionString)).toEqual({
+      code: 0,
+      stdout: `Would apply ${FILES.join(', ')}: from version 0 to ${FILES.length}\n`,
+      stderr: '',
+    });
+    await expect(assertSchemaVersion(database.pool, sqlNames())).rejects.toThrow('no outbox yet');
+    await migrate(database.pool, sqlNames());
+    const { stdout } = await cli([...dry, '--json'], database.connectionString);
+    expect(JSON.parse(stdout)).toEqual({ from: FILES.length, to: FILES.length, pending: [] });
+  });
+
+  it('renames the functions in the examples of its comments too', async () => {
+    const { stdout } = await cli(['migrate', '--print', '--table', 'a_events']);
+    expect(stdout).not.toMatch(/\boutbox_enqueue_row\b/);
+  });
+
+  it.each([['-h'], ['migrate', '--help']])('explains itself: %s %s', async (...args) => {
+    const { code, stdout, stderr } = await cli(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const option of ['--connection', '--schema', '--table', '--json', 'DATABASE_URL'])
+      expect(stdout).toContain(option);
+  });
 
   it.each([
     ['no command', []],
@@ -124,14 +131,42 @@ describe('nestjs-outbox-relay migrate', () => {
   ])('answers %s with 2 and how it is used', async (_, args) => {
     const { code, stdout, stderr } = await cli(args, database.connectionString);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain('Usage: nestjs-outbox-relay migrate');
+    expect(stderr).toMatch(/Try: nestjs-outbox-relay .*--help|Usage: nestjs-outbox-relay/);
   });
 
   it.each([
-    ['no database', ['migrate'], undefined, /^No database: pass --connection/],
-    ['an empty database', ['migrate'], '', /^No database: pass --connection/],
-    ['what is no URL', ['migrate'], `user:${SECRET}@host/db`, /database must be .* PostgreSQL URL/],
-    ['another kind of URL', ['migrate'], `mysql://u:${SECRET}@host/db`, /database must be .* URL/],
+    ['no database', ['migrate'], undefined, /^no database: pass --connection/],
+    ['an empty database', ['migrate'], '', /^no database: pass --connection/],
+    [
+      'what is no URL',
+      ['migrate'],
+      `user:${SECRET}@host/db`,
+      /^DATABASE_URL must be a PostgreSQL URL .*, got a text that is no URL\n$/,
+    ],
+    [
+      'another kind of URL',
+      ['migrate'],
+      `mysql://u:${SECRET}@host/db`,
+      /^DATABASE_URL must be .* got a URL that begins with mysql:\/\/\n$/,
+    ],
+    [
+      'a URL with a bad port',
+      ['migrate'],
+      `postgres://u:${SECRET}@127.0.0.1:99999999/db`,
+      /^DATABASE_URL must be .* got a URL that cannot be read/,
+    ],
+    [
+      'a list of keyword=value',
+      ['migrate'],
+      `host=localhost password=${SECRET}`,
+      /got a list of keyword=value/,
+    ],
+    [
+      'an unescaped password',
+      ['migrate'],
+      `postgres://u:a/${SECRET}@host/db`,
+      /got a URL that cannot be read/,
+    ],
     [
       'a bad schema',
       ['migrate', '--schema', 'a"b'],
@@ -208,7 +243,6 @@ describe('what goes wrong with the connection is answered with 1, and the passwo
     ],
     ['nobody there', () => `postgres://u:${SECRET}@127.0.0.1:1/db`, /ECONNREFUSED/],
     ['no such host', () => `postgres://u:${SECRET}@nowhere.invalid/db`, /ENOTFOUND|EAI_AGAIN/],
-    ['a URL with a bad port', () => `postgres://u:${SECRET}@127.0.0.1:99999999/db`, /Invalid URL/],
     ['a URL with a bad escape', () => `postgres://u:${SECRET}%zz@127.0.0.1:1/db`, /ECONNREFUSED/],
   ])('%s', async (_, urlOf, message) => {
     const { code, stdout, stderr } = await cli(['migrate'], urlOf(cluster!.port));
