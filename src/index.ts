@@ -10,6 +10,7 @@ export {
 } from './outbox.service.js';
 export {
   OutboxDeadLetters,
+  type DiscardOptions,
   type ListDeadLettersOptions,
   type RedriveOptions,
 } from './dead-letter/dead-letters.service.js';

@@ -137,9 +137,7 @@ function required() {
   );
   const sources = files
     .filter((file) => /\.tsx?$/.test(file))
-    .flatMap((file) =>
-      ['.js', '.d.ts'].map((end) => `dist/${file.replace(/\.tsx?$/, '')}${end}`),
-    );
+    .flatMap((file) => ['.js', '.d.ts'].map((end) => `dist/${file.replace(/\.tsx?$/, '')}${end}`));
   const assets = files
     .filter((file) => /\/assets\/.*\.(?:css|js)$/.test(file))
     .map((file) => `dist/${file}`);

@@ -55,7 +55,10 @@ function violationsOf(file) {
     found.unshift(message(file, 1, `lies in '${room}/'`, `the rooms are ${ROOMS.join(', ')}`));
   }
   const nest = imports.find(({ specifier }) => specifier.startsWith('@nestjs/'));
-  const dotted = path.basename(file).replace(/\.tsx?$/, '').includes('.');
+  const dotted = path
+    .basename(file)
+    .replace(/\.tsx?$/, '')
+    .includes('.');
   if (dotted && !nest) {
     found.push(
       message(

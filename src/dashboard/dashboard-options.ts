@@ -116,12 +116,13 @@ function assertCredentials(given: DashboardCredentials, path: string): void {
     throw invalid(`${path} must be { username, password, rights }, got ${shown(given)}`);
   }
   assertKnownKeys(`${path}.`, given, ['username', 'password', 'rights']);
-  const { username, password, rights } = given as Readonly<Record<string, unknown>>;
+  const { username, password, rights } = given as { [Key in keyof DashboardCredentials]: unknown };
   if (typeof username !== 'string' || username === '' || username.includes(':')) {
     throw invalid(`${path}.username must be a name without a colon, got ${shown(username)}`);
   }
   if (typeof password !== 'string' || [...password].length < SHORTEST_PASSWORD) {
-    const what = typeof password === 'string' ? `${[...password].length} characters` : typeof password;
+    const what =
+      typeof password === 'string' ? `${[...password].length} characters` : typeof password;
     throw invalid(
       `${path}.password must have ${SHORTEST_PASSWORD} characters or more, got ${what}: take one from your ` +
         'environment, e.g. made by openssl rand -base64 24',

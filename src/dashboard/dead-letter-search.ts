@@ -35,7 +35,10 @@ export function queryOf({ text, eventType, within }: DeadLetterSearch): Record<s
 }
 
 /** @param now in milliseconds since 1970 */
-export function filterOf({ text, eventType, within }: DeadLetterSearch, now: number): DeadLetterFilter {
+export function filterOf(
+  { text, eventType, within }: DeadLetterSearch,
+  now: number,
+): DeadLetterFilter {
   return {
     ...(isEventId(text) ? { ids: [text] } : text !== '' && { matching: text }),
     ...(eventType !== '' && { eventType }),

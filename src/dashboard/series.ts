@@ -69,7 +69,8 @@ export function totalsByType(activity: readonly Activity[]): TypeTotal[] {
     });
   }
   return [...totals.values()].toSorted(
-    (a, b) => b.failed - a.failed || b.delivered - a.delivered || (a.eventType < b.eventType ? -1 : 1),
+    (a, b) =>
+      b.failed - a.failed || b.delivered - a.delivered || (a.eventType < b.eventType ? -1 : 1),
   );
 }
 

@@ -9,7 +9,7 @@ export const korean: Words = {
   pages: '페이지',
   languages: '언어',
   overview: '개요',
-  deadLetters: '데드 레터',
+  deadLetters: '데드레터',
   waiting: '대기 중',
   processes: '프로세스',
   gates: '게이트',
@@ -24,7 +24,7 @@ export const korean: Words = {
   scheduledHint: '나중에 전달하거나 재시도를 기다리는 이벤트',
   processing: '전달 중',
   processingHint: '릴레이가 처리하고 있는 이벤트',
-  failedState: '데드 레터',
+  failedState: '데드레터',
   failedHint: '따로 보관되어 조치를 기다리는 이벤트',
   completed: '전달됨',
   completedHint: '아직 보관 중인 이벤트(추정치)',
@@ -44,7 +44,7 @@ export const korean: Words = {
   onlyType: '선택한 타입',
   delivered: '전달됨',
   retried: '재시도 예정',
-  failed: '데드 레터 처리',
+  failed: '데드레터가 됨',
   byType: '이벤트 타입별',
   asTable: '표로 보기',
   time: '시각',
@@ -87,9 +87,9 @@ export const korean: Words = {
   pastDay: '최근 하루',
   pastWeek: '최근 1주일',
   clear: '초기화',
-  found: (count) => `데드 레터 ${count}건`,
-  noDeadLetters: '데드 레터가 없습니다. 모든 이벤트가 전달되었거나 전달될 예정입니다.',
-  noneFound: '조건에 맞는 데드 레터가 없습니다.',
+  found: (count) => `데드레터 ${count}건`,
+  noDeadLetters: '데드레터가 없습니다. 모든 이벤트가 전달되었거나 전달될 예정입니다.',
+  noneFound: '조건에 맞는 데드레터가 없습니다.',
   select: (what) => `${what} 선택`,
   selectAll: '이 페이지 모두 선택',
   selected: (count) => `${count}건 선택됨`,
@@ -102,7 +102,7 @@ export const korean: Words = {
   olderOnes: '이전 항목',
   laterOnes: '다음 항목',
   firstPage: '첫 페이지',
-  redrive: '다시 전달',
+  redrive: '재투입',
   discard: '삭제',
 
   id: 'ID',
@@ -110,7 +110,7 @@ export const korean: Words = {
     PENDING: '대기 중',
     PROCESSING: '전달 중',
     COMPLETED: '전달됨',
-    FAILED: '데드 레터',
+    FAILED: '데드레터',
   },
   created: '생성',
   dueAt: '전달 예정',
@@ -127,29 +127,31 @@ export const korean: Words = {
   hasFailed: '실패',
   notYet: '아직 성공하지 않음',
   noKnownListeners: '살아 있는 프로세스 중 이 이벤트 타입을 듣는 리스너가 없습니다.',
-  previousLives: '이전 전달 기록',
-  redrivenAt: '다시 전달한 시각',
-  back: '데드 레터',
+  previousLives: '이전 생애',
+  redrivenAt: '재투입 시각',
+  back: '데드레터',
 
   waitingHint: '아직 끝나지 않은 이벤트이며, 먼저 전달될 순서로 보여 줍니다.',
   nothingHere: '해당하는 이벤트가 없습니다.',
   withoutType: '비워 두면 모든 타입',
 
-  confirmRedrive: (count) => `데드 레터 ${count}건을 다시 전달할까요?`,
-  confirmDiscard: (count) => `데드 레터 ${count}건을 삭제할까요?`,
-  redriveMeans: '시도 횟수가 처음부터 다시 주어집니다. 이미 성공한 리스너는 다시 호출되지 않습니다.',
+  confirmRedrive: (count) => `데드레터 ${count}건을 재투입할까요?`,
+  confirmDiscard: (count) => `데드레터 ${count}건을 삭제할까요?`,
+  redriveMeans:
+    '시도 횟수가 처음부터 다시 주어집니다. 이미 성공한 리스너는 다시 호출되지 않습니다.',
   discardMeans: '완전히 삭제되며 되돌릴 수 없습니다.',
   perSecond: '초당 이벤트 수',
   perSecondHint: '한꺼번에 몰리지 않도록 초마다 이만큼씩 전달 대상이 됩니다.',
   cancel: '취소',
-  nothingLeft: '남은 작업이 없습니다. 조건에 맞는 데드 레터가 더 이상 없습니다.',
+  nothingLeft: '남은 작업이 없습니다. 조건에 맞는 데드레터가 더 이상 없습니다.',
   progress: '진행률',
   progressOf: (done, total) => `${total}건 중 ${done}건`,
-  redriven: (count) => `데드 레터 ${count}건을 다시 전달합니다.`,
-  discarded: (count) => `데드 레터 ${count}건을 삭제했습니다.`,
+  redriven: (count) => `데드레터 ${count}건을 재투입했습니다.`,
+  discarded: (count) => `데드레터 ${count}건을 삭제했습니다.`,
   reopened: '게이트를 다시 열었습니다.',
   continue: '계속',
-  stepFailed: '한 단계가 실패했습니다. 처리된 것은 그대로 유지되며, 나머지는 이어서 진행할 수 있습니다.',
+  stepFailed:
+    '한 단계가 실패했습니다. 처리된 것은 그대로 유지되며, 나머지는 이어서 진행할 수 있습니다.',
   stop: '중지',
 
   pause: '자동 새로 고침 멈춤',
@@ -170,13 +172,15 @@ export const korean: Words = {
   noForm:
     '폼이 도착하지 않았습니다. 애플리케이션의 application/x-www-form-urlencoded 바디 파서가 꺼져 있습니다. 대시보드 경로에서는 켜 주세요.',
   noSuchPage: '그런 페이지가 없습니다.',
-  noSuchEvent: (id) => `이벤트 ${id}을(를) 찾을 수 없습니다. 삭제되었거나 보관 기간이 지나 정리되었을 수 있습니다.`,
+  noSuchEvent: (id) =>
+    `이벤트 ${id}을(를) 찾을 수 없습니다. 삭제되었거나 보관 기간이 지나 정리되었을 수 있습니다.`,
 
   ago: (span) => `${span} 전`,
   duration: (seconds) => {
     if (seconds < 60) return `${Math.floor(seconds)}초`;
     if (seconds < 3_600) return `${Math.floor(seconds / 60)}분`;
-    if (seconds < 86_400) return `${Math.floor(seconds / 3_600)}시간 ${Math.floor((seconds % 3_600) / 60)}분`;
+    if (seconds < 86_400)
+      return `${Math.floor(seconds / 3_600)}시간 ${Math.floor((seconds % 3_600) / 60)}분`;
     return `${Math.floor(seconds / 86_400)}일 ${Math.floor((seconds % 86_400) / 3_600)}시간`;
   },
   number: (value) => number.format(value),

@@ -336,13 +336,15 @@ export const english: Words = {
   noForm:
     "The form did not arrive: the application's body parser for application/x-www-form-urlencoded is off. Turn it on for the dashboard's path.",
   noSuchPage: 'There is no such page.',
-  noSuchEvent: (id) => `There is no event ${id}. It may have been discarded, or pruned after its retention.`,
+  noSuchEvent: (id) =>
+    `There is no event ${id}. It may have been discarded, or pruned after its retention.`,
 
   ago: (span) => `${span} ago`,
   duration: (seconds) => {
     if (seconds < 60) return `${Math.floor(seconds)} s`;
     if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
-    if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+    if (seconds < 86_400)
+      return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
     return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3_600)} h`;
   },
   number: (value) => number.format(value),

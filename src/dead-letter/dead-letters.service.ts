@@ -21,6 +21,15 @@ export interface ListDeadLettersOptions extends DeadLetterFilter {
 export interface RedriveOptions {
   /** Events made due per second, so that a large redrive is no flood. Default 100. */
   readonly perSecond?: number | undefined;
+  /** At most so many, for a redrive in steps. Default: all that match. */
+  readonly limit?: number | undefined;
+  /** The first is due after so many milliseconds, for the second and later steps. Default 0. */
+  readonly firstDelayMs?: number | undefined;
+}
+
+export interface DiscardOptions {
+  /** At most so many, for a discard in steps. Default: all that match. */
+  readonly limit?: number | undefined;
 }
 
 const DEFAULT_PAGE = 50;
@@ -80,14 +89,23 @@ export class OutboxDeadLetters {
     options: RedriveOptions = {},
   ): Promise<number> {
     const filter = toFilter(which);
-    assertKnownKeys('', options, ['perSecond']);
-    const { perSecond = DEFAULT_PER_SECOND } = options;
+    assertKnownKeys('', options, ['perSecond', 'limit', 'firstDelayMs']);
+    const { perSecond = DEFAULT_PER_SECOND, limit: most, firstDelayMs = 0 } = options;
+    assertLimit(most);
+    if (typeof firstDelayMs !== 'number' || !(firstDelayMs >= 0)) {
+      throw invalid(`firstDelayMs must be a number, 0 or more, got ${String(firstDelayMs)}`);
+    }
     if (typeof perSecond !== 'number' || !(perSecond > 0)) {
       throw invalid(`perSecond must be a number above 0, got ${String(perSecond)}`);
     }
     const spacingMs = 1_000 / perSecond;
-    const redriven = await this.inBatches(filter, (limit, done) =>
-      this.store.redrive({ ...filter, limit, firstDelayMs: done * spacingMs, spacingMs }),
+    const redriven = await this.inBatches(filter, most, (limit, done) =>
+      this.store.redrive({
+        ...filter,
+        limit,
+        firstDelayMs: firstDelayMs + done * spacingMs,
+        spacingMs,
+      }),
     );
     if (redriven > 0) this.onRedriven();
     return redriven;
@@ -97,17 +115,29 @@ export class OutboxDeadLetters {
    * Deletes dead letters for good.
    * @returns how many were deleted
    */
-  async discard(which: string | readonly string[] | DeadLetterFilter): Promise<number> {
+  async discard(
+    which: string | readonly string[] | DeadLetterFilter,
+    options: DiscardOptions = {},
+  ): Promise<number> {
     const filter = toFilter(which);
-    return this.inBatches(filter, (limit) => this.store.discard({ ...filter, limit }));
+    assertKnownKeys('', options, ['limit']);
+    assertLimit(options.limit);
+    return this.inBatches(filter, options.limit, (limit) =>
+      this.store.discard({ ...filter, limit }),
+    );
   }
 
   // Bounded by what there was at the start: events that fail again meanwhile do not keep the loop going for ever.
   private async inBatches(
     filter: DeadLetterFilter,
+    most: number | undefined,
     step: (limit: number, done: number) => Promise<string[]>,
   ): Promise<number> {
-    const total = await this.store.countDeadLetters(filter);
+    // A batch is bounded by itself, without a count.
+    const total =
+      most !== undefined && most <= BATCH
+        ? most
+        : Math.min(most ?? Infinity, await this.store.countDeadLetters(filter));
     let done = 0;
     while (done < total) {
       const ids = await step(Math.min(BATCH, total - done), done);
@@ -116,6 +146,13 @@ export class OutboxDeadLetters {
     }
     return done;
   }
+}
+
+function assertLimit(limit: unknown): void {
+  if (limit === undefined || (typeof limit === 'number' && Number.isInteger(limit) && limit > 0)) {
+    return;
+  }
+  throw invalid(`limit must be a whole number from 1 on, got ${shown(limit)}`);
 }
 
 function toFilter(which: unknown): DeadLetterFilter {
