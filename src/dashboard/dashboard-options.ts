@@ -46,7 +46,7 @@ const SHORTEST_PASSWORD = 12;
  * @throws OutboxError `SETUP` if nobody says who may come in, `INVALID_ARGUMENT` for a setting that cannot be meant
  */
 export function resolveSettings(given: DashboardSettings, guarded: boolean): ResolvedSettings {
-  if (typeof given !== 'object' || given === null) {
+  if (!isObject(given)) {
     throw invalid(`dashboard settings must be an object, got ${shown(given)}`);
   }
   assertKnownKeys('', given, SETTINGS_KEYS);
@@ -112,7 +112,7 @@ function assertSomebody(
 
 // Never with the password in the message: it goes to a log.
 function assertCredentials(given: DashboardCredentials, path: string): void {
-  if (typeof given !== 'object' || given === null) {
+  if (!isObject(given)) {
     throw invalid(`${path} must be { username, password, rights }, got ${shown(given)}`);
   }
   assertKnownKeys(`${path}.`, given, ['username', 'password', 'rights']);
@@ -131,6 +131,10 @@ function assertCredentials(given: DashboardCredentials, path: string): void {
   if (rights !== 'read' && rights !== 'act') {
     throw invalid(`${path}.rights must be 'read' or 'act', got ${shown(rights)}`);
   }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 function assertMask(mask: unknown): void {

@@ -1,6 +1,7 @@
 import {
   Inject,
   Injectable,
+  Scope,
   type CanActivate,
   type ExecutionContext,
   type Type,
@@ -59,15 +60,12 @@ export class DashboardRightsGuard implements CanActivate {
   }
 
   private async guardFor(type: Type<CanActivate>, request: object): Promise<CanActivate> {
-    if (this.modules.introspect(type).scope === SINGLETON) return this.modules.get(type);
+    if (this.modules.introspect(type).scope === Scope.DEFAULT) return this.modules.get(type);
     const contextId = ContextIdFactory.getByRequest(request);
     this.modules.registerRequestByContextId(request, contextId);
     return this.modules.resolve(type, contextId);
   }
 }
-
-// Scope.DEFAULT of Nest.
-const SINGLETON = 0;
 
 /** A guard may answer with an Observable: the last value counts, as it does for Nest. */
 async function answerOf(answer: unknown): Promise<boolean> {

@@ -131,8 +131,8 @@
   /** Looks at the same page again, and takes over the parts that may have changed. @param {() => void} drawAgain */
   function refreshing(drawAgain) {
     const seconds = Number(document.body.dataset['refresh']);
-    const place = document.querySelector('.refresh');
-    if (!(seconds > 0) || !(place instanceof HTMLElement)) return;
+    const place = /** @type {HTMLElement | null} */ (document.querySelector('.refresh'));
+    if (!(seconds > 0) || !place) return;
 
     let paused = false;
     const said = document.createElement('span');
@@ -196,8 +196,8 @@
     if (places.length === 0 || !uPlot) return () => {};
     /** @type {Map<HTMLElement, any>} */
     const drawn = new Map();
-    /** @type {Record<string, number[]>} */
-    let series = {};
+    /** @type {Record<string, number[]> | undefined} */
+    let series;
 
     const load = async () => {
       const response = await fetch(places[0]?.dataset['chart'] ?? '', {
@@ -215,7 +215,7 @@
     /** @param {HTMLElement} place */
     const linesOf = (place) => (place.dataset['lines'] ?? '').split(' ');
     /** @param {HTMLElement} place */
-    const dataFor = (place) => [series['at'], ...linesOf(place).map((line) => series[line])];
+    const dataFor = (place) => ['at', ...linesOf(place)].map((line) => series?.[line]);
 
     /** @param {HTMLElement} place */
     const draw = (place) => {
@@ -249,7 +249,7 @@
               /** @type {unknown} */ _,
               /** @type {number} */ __,
               /** @type {number} */ max,
-            ) => [0, Math.max(1, (max ?? 0) * 1.1)],
+            ) => [0, Math.max(1, max * 1.1)],
           },
         },
         axes: [
@@ -283,7 +283,7 @@
     };
 
     const drawAll = () => {
-      if (series['at']) for (const place of places) draw(place);
+      if (series) for (const place of places) draw(place);
     };
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
     let waiting = 0;
