@@ -31,12 +31,14 @@ export interface TypeTotal extends Counts {
   readonly eventType: string;
 }
 
-/** @param now in milliseconds since 1970; the step that is under way is the last */
+/**
+ * The step that is under way is left out: half a minute would look like a drop.
+ * @param now in milliseconds since 1970
+ */
 export function seriesOf(activity: readonly Activity[], span: Span, now: number): Series {
   const { sinceMs, stepMs } = SPANS[span];
-  const last = Math.floor(now / stepMs) * stepMs;
   const steps = sinceMs / stepMs;
-  const first = last - (steps - 1) * stepMs;
+  const first = Math.floor(now / stepMs) * stepMs - steps * stepMs;
   const zeros = (): number[] => Array.from({ length: steps }, () => 0);
   const series: Series = {
     at: Array.from({ length: steps }, (_, i) => (first + i * stepMs) / 1_000),

@@ -4,6 +4,7 @@ export interface Words {
   readonly name: string;
   readonly skip: string;
   readonly pages: string;
+  readonly paging: string;
   readonly languages: string;
   readonly overview: string;
   readonly deadLetters: string;
@@ -172,6 +173,7 @@ export const english: Words = {
   name: 'English',
   skip: 'Skip to content',
   pages: 'Pages',
+  paging: 'More of this list',
   languages: 'Language',
   overview: 'Overview',
   deadLetters: 'Dead letters',
@@ -179,7 +181,7 @@ export const english: Words = {
   processes: 'Processes',
   gates: 'Gates',
   readOnly: 'read only',
-  mayAct: 'may act',
+  mayAct: 'read and act',
 
   due: 'Due',
   dueHint: 'a relay would take them now',

@@ -256,6 +256,7 @@
           {
             ...axis,
             grid: { show: false },
+            size: 28,
             values: (/** @type {unknown} */ _, /** @type {number[]} */ ticks) => ticks.map(time),
           },
           { ...axis, size: 46 },
@@ -264,7 +265,7 @@
           {
             value: (/** @type {unknown} */ _, /** @type {number | null} */ at) =>
               at === null ? '–' : time(at),
-            label: '',
+            label: place.dataset['time'] ?? '',
           },
           ...linesOf(place).map((line, i) => ({
             label: names[i],

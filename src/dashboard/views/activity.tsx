@@ -92,6 +92,7 @@ function Chart({ title, label, url, lines, visit }: ChartProps): JSX.Element {
         data-chart={url}
         data-lines={lines.join(' ')}
         data-names={JSON.stringify(lines.map((line) => words[line]))}
+        data-time={words.time}
         data-zone={visit.timeZone}
       />
     </figure>
@@ -105,7 +106,7 @@ function TypeTable({ visit, data }: { visit: Visit; data: ActivityData }): JSX.E
   return (
     <table class="numbers">
       <caption>
-        {words.byType}, {span === 'hour' ? words.lastHour : words.lastDay}
+        {words.byType} · {span === 'hour' ? words.lastHour : words.lastDay}
       </caption>
       <thead>
         <tr>

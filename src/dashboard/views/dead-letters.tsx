@@ -59,14 +59,16 @@ export function DeadLetters({ visit, data }: { visit: Visit; data: DeadLettersDa
           </form>
         </>
       )}
-      <nav class="pager" aria-label={words.pages}>
-        {!isFirstPage && <a href={link('dead-letters', queryOf(search))}>{words.firstPage}</a>}
-        {next !== null && (
-          <a href={link('dead-letters', { ...queryOf(search), after: next })} rel="next">
-            {words.olderOnes}
-          </a>
-        )}
-      </nav>
+      {(!isFirstPage || next !== null) && (
+        <nav class="pager" aria-label={words.paging}>
+          {!isFirstPage && <a href={link('dead-letters', queryOf(search))}>{words.firstPage}</a>}
+          {next !== null && (
+            <a href={link('dead-letters', { ...queryOf(search), after: next })} rel="next">
+              {words.olderOnes}
+            </a>
+          )}
+        </nav>
+      )}
     </Page>
   );
 }

@@ -15,7 +15,7 @@ export function Foreign({ text }: { text: string }): JSX.Element {
 export function Block({ text, label }: { text: string; label: string }): JSX.Element {
   return (
     // Scrollable, so it must be reachable by keyboard.
-    <pre tabIndex={0} role="region" aria-label={label}>
+    <pre tabIndex={0} role="group" aria-label={label}>
       <bdi>{visible(text)}</bdi>
     </pre>
   );

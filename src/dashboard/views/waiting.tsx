@@ -56,14 +56,18 @@ export function Waiting({ visit, data }: { visit: Visit; data: WaitingData }): J
       ) : (
         <List visit={visit} state={state} items={items} />
       )}
-      <nav class="pager" aria-label={words.pages}>
-        {!isFirstPage && <a href={link('events', { state, type: eventType })}>{words.firstPage}</a>}
-        {next !== null && (
-          <a href={link('events', { state, type: eventType, after: next })} rel="next">
-            {words.laterOnes}
-          </a>
-        )}
-      </nav>
+      {(!isFirstPage || next !== null) && (
+        <nav class="pager" aria-label={words.paging}>
+          {!isFirstPage && (
+            <a href={link('events', { state, type: eventType })}>{words.firstPage}</a>
+          )}
+          {next !== null && (
+            <a href={link('events', { state, type: eventType, after: next })} rel="next">
+              {words.laterOnes}
+            </a>
+          )}
+        </nav>
+      )}
     </Page>
   );
 }
