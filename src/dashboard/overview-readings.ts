@@ -41,7 +41,11 @@ export class OverviewReadings {
       return { stats, failing };
     }, REPORTS_FRESH_MS);
     const activityOf = (span: Span): SharedReading<readonly Activity[]> =>
-      new SharedReading(() => monitor.activity(SPANS[span]), REPORTS_FRESH_MS);
+      new SharedReading(() => {
+        const { sinceMs, stepMs } = SPANS[span];
+        // The oldest step whole, although it began before the span.
+        return monitor.activity({ sinceMs: sinceMs + stepMs, stepMs });
+      }, REPORTS_FRESH_MS);
     this.activity = { hour: activityOf('hour'), day: activityOf('day') };
   }
 

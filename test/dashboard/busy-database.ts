@@ -12,8 +12,8 @@ export async function fillAsAfterABusyDay(db: TestDatabase): Promise<void> {
     `INSERT INTO outbox_activity (minute, event_type, relay_id, delivered, retried, failed)
      SELECT date_trunc('minute', now()) - n * interval '1 minute', type, gen_random_uuid(),
             greatest(0, round(scale * (1.6 + sin(n / 170.0) + sin(n / 23.0 + scale) / 3 + sin(n / 2.1 + scale) / 9)))::int,
-            CASE WHEN n % 170 BETWEEN 20 AND 27 THEN round(scale / 9)::int ELSE 0 END,
-            CASE WHEN n % 170 BETWEEN 24 AND 26 THEN 1 ELSE 0 END
+            CASE WHEN n % 500 BETWEEN 20 AND 39 THEN round(scale / 9)::int ELSE 0 END,
+            CASE WHEN n % 500 BETWEEN 24 AND 31 THEN 1 ELSE 0 END
      FROM generate_series(0, 1439) AS n,
           (VALUES ('quote_request.created', 42), ('order.paid', 27), ('invoice.issued', 11)) AS t (type, scale)`,
   );
