@@ -110,7 +110,7 @@ const HOSTILE = [
           const target = element.getAttribute('href') ?? element.getAttribute('action') ?? '';
           return !/^(\.|#|\?|$)/.test(target);
         }).length,
-        overrides: /[\u202e\u2066]/.test(document.documentElement.innerHTML),
+        overrides: /[\u202e\u2066]/.test(document.title + document.body.innerText),
       }));
       expect([path, foreign]).toEqual([path, { elements: 0, links: 0, overrides: false }]);
     }

@@ -62,6 +62,8 @@
   function steps() {
     const form = document.querySelector('form[data-steps]');
     if (!(form instanceof HTMLFormElement)) return;
+    // Not form.action: that is the field of this name.
+    const target = new URL(form.getAttribute('action') ?? '', location.href);
     const button = form.querySelector('button[type="submit"]');
     const bar = form.querySelector('progress');
     const text = form.querySelector('[data-progress-text]');
@@ -86,7 +88,7 @@
           const { finished, after, ...state } = await step();
           show(state.done, state.total);
           if (!finished) continue;
-          location.assign(new URL(after, /** @type {HTMLFormElement} */ (form).action));
+          location.assign(new URL(after, target));
           return;
         }
       } catch (error) {
@@ -102,12 +104,11 @@
 
     /** @returns {Promise<{ done: number, total: number, finished: boolean, after: string }>} */
     async function step() {
-      const { action } = /** @type {HTMLFormElement} */ (form);
       const body = new URLSearchParams();
       for (const [name, value] of new FormData(/** @type {HTMLFormElement} */ (form))) {
         if (typeof value === 'string') body.append(name, value);
       }
-      const response = await fetch(action, {
+      const response = await fetch(target, {
         method: 'POST',
         headers: { Accept: 'application/json' },
         body,
