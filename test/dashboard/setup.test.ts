@@ -188,7 +188,7 @@ describe.each<Server>(['express', 'fastify'])(
         );
         expect(targets.length).toBeGreaterThan(6);
         for (const target of targets) {
-          if (target.pathname.endsWith('/run')) continue;
+          if (/\/(?:run|confirm)$/.test(target.pathname)) continue;
           expect([page, target.pathname, (await app.get(target.href)).status]).toEqual([
             page,
             target.pathname,
