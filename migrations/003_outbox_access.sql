@@ -26,6 +26,7 @@ BEGIN
 
   FOREACH verb IN ARRAY ARRAY[
     'public.outbox_enqueue(jsonb)',
+    'public.outbox_enqueue_one(uuid, text, jsonb, jsonb, timestamptz, float8)',
     'public.outbox_claim(integer, float8, uuid, timestamptz)',
     'public.outbox_claim_others(text[], integer, float8, uuid)',
     'public.outbox_reap(integer, float8, uuid)',

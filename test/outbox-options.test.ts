@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { createClient } from '@supabase/supabase-js';
 import type { OutboxModuleOptions } from '../src/index.js';
 import { DEFAULTS, resolveOptions } from '../src/outbox-options.js';
 import { InMemoryOutboxStore } from '../src/testing.js';
@@ -62,6 +63,14 @@ describe('options that cannot be meant are refused, with the name, the value and
     [
       { supabase: { url: PROJECT, serviceRoleKey: keyOf('anon') } },
       'supabase.serviceRoleKey is the anon key, which everybody may know',
+    ],
+    [
+      { supabase: createClient(PROJECT, keyOf('anon')) },
+      'supabase was made with the anon key, which everybody may know',
+    ],
+    [
+      { supabase: createClient(PROJECT, 'sb_publishable_x') },
+      'supabase was made with the publishable key',
     ],
     [
       { supabase: SUPABASE, migrate: true },

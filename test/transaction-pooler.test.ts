@@ -148,7 +148,7 @@ describeWithPooler('behind a pooler in transaction mode', () => {
       await client.query('INSERT INTO quotes VALUES (1)');
     };
     const done = await Promise.all([1, 2, 3].map(() => inbox.once(id, 'ledger', work)));
-    expect(done.toSorted()).toEqual([false, false, true]);
+    expect(done.filter(Boolean)).toHaveLength(1);
 
     const gates = app.module.get(BootstrapPublisher);
     const run = () =>

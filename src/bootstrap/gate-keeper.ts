@@ -101,6 +101,16 @@ export class GateKeeper {
         await this.giveBack(kept);
         throw error;
       }
+      // Another process may have the listeners (in a rolling deploy the new ones do): its gate is not to be closed.
+      if (isUnheard(error)) {
+        await this.giveBack(kept);
+        throw new TransientGateError(
+          gate,
+          before.failures,
+          `${named(gate)} was not begun: ${error.message}`,
+          error,
+        );
+      }
       throw await this.fail(gate, before, leaseToken, error);
     } finally {
       kept.stop();
@@ -115,6 +125,7 @@ export class GateKeeper {
       await this.store.release(kept.lease);
       return { outcome: 'already-stamped' };
     }
+    await this.publications.assertHeard(gate.eventType, run.signal);
     stopping.throwIfAborted();
     const rows = await bounded('load', gate.timeoutMs, run.signal, () => gate.load(run));
     if (!Array.isArray(rows))
@@ -233,6 +244,10 @@ function closedError(gate: ResolvedGate, sentinel: Sentinel): GateClosedError {
     until,
     reason,
   );
+}
+
+function isUnheard(error: unknown): error is OutboxError {
+  return error instanceof OutboxError && error.code === 'UNHEARD';
 }
 
 function isShutdown(error: unknown): boolean {

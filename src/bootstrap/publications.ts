@@ -35,6 +35,15 @@ export class Publications {
   }
 
   /**
+   * Resolves if somebody in this process listens.
+   * @throws OutboxError `UNHEARD`, or the reason of `signal`
+   */
+  async assertHeard(eventType: string, signal: AbortSignal): Promise<void> {
+    if (!this.attached) await this.waitForListeners(signal);
+    if (!this.delivery.hears(eventType)) throw unheard(eventType);
+  }
+
+  /**
    * Resolves when every listener has succeeded.
    * @throws PublishFailedError, OutboxError `UNHEARD`, or the reason of `signal`
    */
@@ -59,12 +68,7 @@ export class Publications {
     signal.removeEventListener('abort', cancel);
 
     const { eventType, id } = publication;
-    if (outcome.kind === 'unheard') {
-      throw new OutboxError(
-        'UNHEARD',
-        `nobody in this process listens to ${eventType}: is an @OnEvent method missing or renamed?`,
-      );
-    }
+    if (outcome.kind === 'unheard') throw unheard(eventType);
     if (outcome.kind === 'cancelled') throw signal.reason;
     if (outcome.failures.length === 0) return;
     for (const { listener, error } of outcome.failures) {
@@ -90,4 +94,11 @@ export class Publications {
     }
     this.attached = true;
   }
+}
+
+function unheard(eventType: string): OutboxError {
+  return new OutboxError(
+    'UNHEARD',
+    `nobody in this process listens to ${eventType}: is an @OnEvent method missing or renamed?`,
+  );
 }

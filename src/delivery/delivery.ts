@@ -54,10 +54,15 @@ export class Delivery {
     this.deadlines = new Deadlines(timeoutMs);
   }
 
+  /** Whether anybody in this process listens to this type. */
+  hears(eventType: string): boolean {
+    return this.emitter.listeners(eventType).length > 0;
+  }
+
   start(event: ClaimedEvent): RunningDelivery {
     const problem = this.typeProblem(event.eventType) ?? payloadProblem(event.payload);
     if (problem !== undefined) return ended(rejected(problem));
-    if (this.emitter.listeners(event.eventType).length === 0) return ended({ kind: 'unheard' });
+    if (!this.hears(event.eventType)) return ended({ kind: 'unheard' });
 
     const expected = this.registry.expected(event.eventType);
     for (const listener of expected) observeAgain(listener);

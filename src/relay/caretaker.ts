@@ -6,9 +6,13 @@ import type { Relay } from './relay.js';
 
 const PRUNE_EVERY_MS = 3_600_000;
 
+// A minute of ticks. A shorter outage is the pump's to tell, and the tick mends itself.
+const FAILURES_TO_WARN = 4;
+
 /** What a tick does: takes care of what dead relays left, of old rows, and of whatever is due. Never throws. */
 export class Caretaker {
   private lastPrune = -Infinity;
+  private failures = 0;
 
   constructor(
     private readonly relay: Relay,
@@ -22,11 +26,23 @@ export class Caretaker {
     try {
       await this.reapAll();
       await this.pruneHourly();
+      this.failures = 0;
     } catch (error) {
-      // The pump says it, with restraint, when the database cannot be reached.
-      this.log.debug(`the tick did not finish, the next one will: ${errorText(error)}`);
+      this.failed(error);
     }
   };
+
+  private failed(error: unknown): void {
+    this.failures++;
+    if (this.failures % FAILURES_TO_WARN !== 0) {
+      this.log.debug(`the tick did not finish, the next one will: ${errorText(error)}`);
+      return;
+    }
+    this.log.warn(
+      `the last ${this.failures} ticks did not finish, so what dead processes left is not taken up and old rows stay: ` +
+        errorText(error),
+    );
+  }
 
   private async reapAll(): Promise<void> {
     let total = 0;

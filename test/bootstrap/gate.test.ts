@@ -206,6 +206,12 @@ function describeGate(open: () => Promise<Place>): void {
       expect((await state())?.stampedAt).toBeNull();
     });
 
+    it('is neither begun nor counted while nobody listens: another process may have the listeners', async () => {
+      for (let call = 0; call < 4; call++) await failure(gate({ eventType: 'nobody.listens' }));
+      expect(loads).toBe(0);
+      expect(await state()).toMatchObject({ failures: 0, closed: false, running: false });
+    });
+
     it('keeps the original error', async () => {
       const original = refused();
       enqueue = () => Promise.reject(original);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { OnEvent } from '@nestjs/event-emitter';
-import { migrateOutbox, OutboxMonitor, type MonitoredRelay } from '../../src/index.js';
+import { migrateOutbox, OutboxMonitor } from '../../src/index.js';
 import { startChild } from '../support/child.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { startApp, type OutboxApp } from '../support/outbox-app.js';
@@ -41,8 +41,7 @@ describe('the monitor', () => {
     await using watching = await start(false);
     expect(await watching.monitor.relays()).toEqual([]);
     const relaying = await start(true);
-    let relay: MonitoredRelay | undefined;
-    await until(async () => ([relay] = await watching.monitor.relays()) && relay !== undefined, {
+    const relay = await until(async () => (await watching.monitor.relays())[0], {
       what: 'the relay has reported',
     });
     expect(relay).toMatchObject({
@@ -53,7 +52,7 @@ describe('the monitor', () => {
     });
     await relaying.close();
     expect(await watching.monitor.relays()).toMatchObject([
-      { relayId: relay!.relayId, alive: false, stoppedAt: expect.any(Date) },
+      { relayId: relay.relayId, alive: false, stoppedAt: expect.any(Date) },
     ]);
   });
 

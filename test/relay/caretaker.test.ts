@@ -88,4 +88,18 @@ describe('a caretaker', () => {
     await caretaker.tick();
     expect(done).toEqual(['wake']);
   });
+
+  it('says it when ticks do not finish for a minute, and every minute that they do not', async () => {
+    failing = 'reap';
+    for (let tick = 1; tick <= 9; tick++) await caretaker.tick();
+    expect(log.messages('warn')).toEqual([
+      'the last 4 ticks did not finish, so what dead processes left is not taken up and old rows stay: cannot reap',
+      'the last 8 ticks did not finish, so what dead processes left is not taken up and old rows stay: cannot reap',
+    ]);
+    failing = undefined;
+    await caretaker.tick();
+    failing = 'reap';
+    for (let tick = 1; tick <= 3; tick++) await caretaker.tick();
+    expect(log.messages('warn')).toHaveLength(2);
+  });
 });

@@ -231,7 +231,7 @@ export function transactionSuite(tool: Tool): void {
     });
 
     it('an enqueue that fails is thrown and not emitted', async () => {
-      await database.query('ALTER FUNCTION outbox_enqueue(jsonb) RENAME TO outbox_mislaid');
+      await database.query('ALTER FUNCTION outbox_enqueue_one RENAME TO outbox_mislaid');
       try {
         const failed = open.transaction(async (tx) => {
           await open.insertQuote(tx, 1);
@@ -239,7 +239,7 @@ export function transactionSuite(tool: Tool): void {
         });
         await expect(failed).rejects.toThrow(/outbox_enqueue/);
       } finally {
-        await database.query('ALTER FUNCTION outbox_mislaid RENAME TO outbox_enqueue');
+        await database.query('ALTER FUNCTION outbox_mislaid RENAME TO outbox_enqueue_one');
       }
       expect(await count('quotes')).toBe(0);
       expect(heard).toEqual([]);

@@ -42,8 +42,7 @@ describe('a rolling deploy', () => {
 
     // An old process dies in the middle of the deploy and is started again, old as it is.
     await load(2 * TOTAL);
-    old.child.kill('SIGTERM');
-    await old.child.exited;
+    await old.child.kill('SIGTERM');
     const again = await rig.start({ name: 'old again', ...relay });
     await Promise.all([again.tick(), fresh.tick()]);
     await rig.untilEvery('COMPLETED');

@@ -90,7 +90,20 @@ export function fromNewEvents(events: readonly NewEvent[]): string {
   return JSON.stringify(newEventRecords(events));
 }
 
-/** The same, not yet as text. */
+/** The arguments of `outbox_enqueue_one`, as text. */
+export function fromNewEvent(event: NewEvent): (string | null)[] {
+  const { id, eventType, payload, metadata, scheduledAt, delayMs } = event;
+  return [
+    id,
+    eventType,
+    JSON.stringify(payload),
+    JSON.stringify(metadata),
+    scheduledAt?.toISOString() ?? null,
+    delayMs?.toString() ?? null,
+  ];
+}
+
+/** The argument of `outbox_enqueue`, not yet as text. */
 export function newEventRecords(events: readonly NewEvent[]): object[] {
   return events.map((event) => ({
     id: event.id,

@@ -21,6 +21,7 @@ import {
 import {
   CLAIMED_COLUMNS,
   STORED_COLUMNS,
+  fromNewEvent,
   fromNewEvents,
   fromSettlements,
   toClaimedEvents,
@@ -33,6 +34,7 @@ import {
 import { readCursor, writeCursor } from '../page-cursor.js';
 import { CalledActivityStore } from './called-activity-store.js';
 import { toEventPage, type EventListJson } from './event-json.js';
+import { isLostConnection } from './lost-connection.js';
 import { LowWater } from './low-water.js';
 import { AS_TEXT, ask, type PgPool } from './pg-pool.js';
 import { PostgresSentinelStore } from './postgres-sentinel-store.js';
@@ -60,14 +62,32 @@ export class PostgresOutboxStore extends OutboxStore {
   }
 
   async enqueue(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
-    // In and out it is text, whatever runs this: a driver that knows the parameter is JSON would encode it once more,
-    // and the caller's connection names and parses columns as the caller likes.
+    try {
+      return await this.write(events, executor);
+    } catch (error) {
+      if (executor !== undefined || !isLostConnection(error)) throw error;
+      // On another connection: a pool hands out one that was cut a moment ago. What the first try may have written is
+      // left as it is, and nobody is told that the event was there already.
+      await this.write(events);
+      return events.map(({ id }) => id);
+    }
+  }
+
+  // In and out it is text, whatever runs this: a driver that knows the parameter is JSON would encode it once more,
+  // and the caller's connection names and parses columns as the caller likes.
+  private async write(events: readonly NewEvent[], executor?: SqlExecutor): Promise<string[]> {
+    const [event] = events;
+    if (event !== undefined && events.length === 1) return this.enqueueOne(event, executor);
     const text = `SELECT array_to_json(${this.names.qualified('enqueue')}($1::text::jsonb))::text AS ids`;
-    const values = [fromNewEvents(events)];
-    if (executor === undefined) return this.ids(text, values);
-    const { rows } = await executor.query(text, values);
-    const [ids] = Object.values(rows[0] as object) as string[];
+    const ids = await this.value(text, [fromNewEvents(events)], executor);
     return JSON.parse(ids ?? '[]') as string[];
+  }
+
+  private async enqueueOne(event: NewEvent, executor?: SqlExecutor): Promise<string[]> {
+    const verb = this.names.qualified('enqueue_one');
+    const text = `SELECT ${verb}($1::text::uuid, $2, $3::text::jsonb, $4::text::jsonb, $5::text::timestamptz, $6::text::float8)::text AS written`;
+    const written = await this.value(text, fromNewEvent(event), executor);
+    return written === 'true' ? [event.id] : [];
   }
 
   async claim({ limit, leaseMs }: ClaimRequest): Promise<ClaimedEvent[]> {
@@ -244,8 +264,21 @@ export class PostgresOutboxStore extends OutboxStore {
   }
 
   private async ids(text: string, values: unknown[]): Promise<string[]> {
-    const [row] = await this.query(text, values);
-    return JSON.parse(row?.['ids'] ?? '[]') as string[];
+    return JSON.parse((await this.value(text, values)) ?? '[]') as string[];
+  }
+
+  /** The one value that a statement answers, as text. */
+  private async value(
+    text: string,
+    values: unknown[],
+    executor?: SqlExecutor,
+  ): Promise<string | undefined> {
+    const rows =
+      executor === undefined
+        ? await this.query(text, values)
+        : (await executor.query(text, values)).rows;
+    const [value] = Object.values(rows[0] as object) as string[];
+    return value;
   }
 
   /** A function that answers JSON. */

@@ -11,7 +11,11 @@ export function assertSupabase(given: unknown): void {
       `supabase must be { url, serviceRoleKey } or a supabase-js client, got ${given === null ? 'null' : typeof given}`,
     );
   }
-  if ('schema' in given && typeof given.schema === 'function') return;
+  if ('schema' in given && typeof given.schema === 'function') {
+    // supabase-js keeps the key it was made with.
+    if ('supabaseKey' in given) assertNotPublic('supabase was made with', given.supabaseKey);
+    return;
+  }
   assertKnownKeys('supabase.', given, ['url', 'serviceRoleKey']);
   const { url, serviceRoleKey } = given as { url?: unknown; serviceRoleKey?: unknown };
   assertUrl(url);
@@ -39,10 +43,15 @@ function assertSecretKey(key: unknown): void {
         '(is SUPABASE_SERVICE_ROLE_KEY set?)',
     );
   }
+  assertNotPublic('supabase.serviceRoleKey is', key);
+}
+
+function assertNotPublic(what: string, key: unknown): void {
+  if (typeof key !== 'string') return;
   const role = key.startsWith('sb_publishable_') ? 'publishable' : roleIn(key);
   if (role === undefined || role === 'service_role') return;
   throw invalid(
-    `supabase.serviceRoleKey is the ${role} key, which everybody may know: it must be the secret one ` +
+    `${what} the ${role} key, which everybody may know: it must be the secret one ` +
       '(sb_secret_…, or the older service_role)',
   );
 }

@@ -16,6 +16,8 @@ import type { PgPool, PgQuery } from '../../../src/store/postgres/pg-pool.js';
 import { PostgresOutboxStore } from '../../../src/store/postgres/postgres-outbox-store.js';
 import { failed, idsOf, leaseOf, newEvent, retry } from '../conformance/subject.js';
 import { openPostgres, type PostgresUnderTest } from './open-postgres.js';
+import { sqlNames } from '../../../src/store/postgres/sql-names.js';
+import { startTcpProxy } from '../../support/tcp-proxy.js';
 import { shiftDate } from '../../support/shifted-date.js';
 
 const CLAIM = { limit: 10, leaseMs: 60_000 };
@@ -416,4 +418,42 @@ describe('dead letters to the microsecond', () => {
       }
     },
   );
+});
+
+describe('an enqueue without a transaction', () => {
+  it('whose connection was cut a moment ago is written on another one, once', async () => {
+    await using proxy = await startTcpProxy(subject.database.connectionString);
+    const pool = new pg.Pool({ connectionString: proxy.connectionString, max: 1 });
+    pool.on('error', () => {});
+    try {
+      const store = new PostgresOutboxStore(pool, sqlNames());
+      await store.check();
+      const event = newEvent();
+      const cut = pool.once('acquire', () => proxy.dropAll());
+      expect(await store.enqueue([event])).toEqual([event.id]);
+      expect(cut.listenerCount('acquire')).toBe(0);
+      expect(await store.stats()).toMatchObject({ due: 1 });
+    } finally {
+      await pool.end();
+    }
+  });
+
+  it('is not repeated on a connection of the caller’s, nor when the server has refused it', async () => {
+    let calls = 0;
+    const failing = (error: Error): PgPool => ({
+      query: async () => {
+        calls++;
+        throw error;
+      },
+      connect: async () => {
+        throw error;
+      },
+    });
+    const lost = Object.assign(new Error('cut'), { code: 'ECONNRESET' });
+    const refused = Object.assign(new Error('no'), { code: '42501' });
+    const store = new PostgresOutboxStore(failing(refused), sqlNames());
+    await expect(store.enqueue([newEvent()])).rejects.toThrow('no');
+    await expect(store.enqueue([newEvent()], failing(lost) as never)).rejects.toThrow('cut');
+    expect(calls).toBe(2);
+  });
 });
