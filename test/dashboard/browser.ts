@@ -103,11 +103,18 @@ export async function accessibilityProblems(page: Page): Promise<string[]> {
 }
 
 /** Those that the documentation shows. */
-const SHOWN = ['overview', 'overview-dark', 'overview-ko', 'overview-phone', 'dead-letters', 'event'];
+const SHOWN = new Set([
+  'overview',
+  'overview-dark',
+  'overview-ko',
+  'overview-phone',
+  'dead-letters',
+  'event',
+]);
 
 /** Takes a picture into build/screenshots; with UPDATE_SCREENSHOTS=1, what the documentation shows into docs/images. */
 export async function takePicture(page: Page, name: string): Promise<void> {
-  const update = process.env['UPDATE_SCREENSHOTS'] === '1' && SHOWN.includes(name);
+  const update = process.env['UPDATE_SCREENSHOTS'] === '1' && SHOWN.has(name);
   const folder = path.join(ROOT, update ? 'docs/images' : 'build/screenshots');
   mkdirSync(folder, { recursive: true });
   await page.screenshot({ path: path.join(folder, `dashboard-${name}.png`) });

@@ -10,6 +10,7 @@ import {
   OutboxService,
   OutboxStore,
   type OutboxModuleOptions,
+  type OutboxPayload,
 } from '../../src/index.js';
 import { opened } from '../support/leaks.js';
 import { RecordingLogger } from '../support/logger.js';
@@ -125,13 +126,13 @@ export async function makeDeadLetters(
   events: readonly {
     eventType: string;
     payload?: object;
-    metadata?: Record<string, unknown>;
+    metadata?: OutboxPayload;
     error?: string;
   }[],
 ): Promise<string[]> {
   const ids: string[] = [];
   for (const { eventType, payload = {}, metadata = {}, error = 'it failed' } of events) {
-    const { id } = await outbox.enqueue(eventType, payload as never, metadata as never);
+    const { id } = await outbox.enqueue(eventType, payload as never, metadata);
     const claimed = await store.claim({ limit: 100, leaseMs: 60_000 });
     await store.settle(
       claimed.map((claim) => ({

@@ -41,7 +41,7 @@ describe('the overview over a million finished events', () => {
   function watchedPool(): pg.Pool {
     statements = [];
     const query = (async (...args: Parameters<pg.PoolClient['query']>) => {
-      const [first] = args as [string | { text: string }];
+      const [first] = args as unknown as [string | { text: string }];
       statements.push(typeof first === 'string' ? first : first.text);
       return client.query(...args);
     }) as unknown as pg.Pool['query'];

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OnEvent } from '@nestjs/event-emitter';
 import type { Browser } from 'playwright-core';
 import { migrateOutbox } from '../../src/migrate-outbox.js';
-import { NonRetryableError } from '../../src/index.js';
+import { NonRetryableError, type OutboxStore } from '../../src/index.js';
 import { InMemoryOutboxStore } from '../../src/testing.js';
 import { createDatabase, type TestDatabase } from '../support/database.js';
 import { until } from '../support/until.js';
@@ -210,7 +210,7 @@ class AuditListener {
 });
 
 async function makeManyDeadLetters(
-  store: InMemoryOutboxStore | { enqueue: InMemoryOutboxStore['enqueue'] } | any,
+  store: OutboxStore,
   count: number,
   eventType: string,
 ): Promise<void> {
@@ -224,10 +224,10 @@ async function makeManyDeadLetters(
   );
   const claimed = await store.claim({ limit: count, leaseMs: 60_000 });
   await store.settle(
-    claimed.map(({ id, leaseToken }: { id: string; leaseToken: string }) => ({
+    claimed.map(({ id, leaseToken }) => ({
       id,
       leaseToken,
-      outcome: 'failed',
+      outcome: 'failed' as const,
       retryCount: 5,
       lastError: 'it failed',
       acknowledgedBy: [],

@@ -290,7 +290,7 @@ describe('masked fields', () => {
 /** What `new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true })` does to a class without decorators. */
 class StrictPipe extends ValidationPipe {
   constructor() {
-    super({ validatorPackage: { validate: async () => [] } as any, transformerPackage: {} as any });
+    super({ validatorPackage: { validate: async () => [] }, transformerPackage: {} as any });
   }
   override async transform(): Promise<never> {
     throw new HttpException('property more should not exist', 400);

@@ -73,16 +73,30 @@
     if (!(button instanceof HTMLButtonElement) || !(done instanceof HTMLInputElement)) return;
     if (!bar || !text || !(failure instanceof HTMLElement) || !cancel) return;
 
-    form.addEventListener('submit', (event) => {
-      event.preventDefault();
-      button.disabled = true;
-      failure.hidden = true;
-      bar.parentElement?.removeAttribute('hidden');
-      cancel.textContent = form.getAttribute('data-stop');
-      void run();
-    });
+    /** @returns {Promise<{ done: number, total: number, finished: boolean, after: string }>} */
+    const step = async () => {
+      const body = new URLSearchParams();
+      for (const [name, value] of new FormData(form)) {
+        if (typeof value === 'string') body.append(name, value);
+      }
+      const headers = { Accept: 'application/json' };
+      const response = await fetch(target, { method: 'POST', headers, body });
+      const type = response.headers.get('content-type') ?? '';
+      const answer = type.startsWith('application/json') ? await response.json() : {};
+      if (response.ok) return answer;
+      throw new Error(answer.failure ?? `HTTP ${response.status}`);
+    };
 
-    async function run() {
+    /** @param {number} count @param {number} total */
+    const show = (count, total) => {
+      done.value = String(count);
+      bar.value = count;
+      text.textContent = (form.getAttribute('data-progress') ?? '')
+        .replace('{done}', count.toLocaleString(language))
+        .replace('{total}', total.toLocaleString(language));
+    };
+
+    const run = async () => {
       try {
         for (;;) {
           const { finished, after, ...state } = await step();
@@ -92,48 +106,29 @@
           return;
         }
       } catch (error) {
-        const form_ = /** @type {HTMLFormElement} */ (form);
         const why = error instanceof Error ? error.message : String(error);
-        /** @type {HTMLElement} */ (failure).textContent =
-          `${form_.getAttribute('data-failed')} ${why}`;
-        /** @type {HTMLElement} */ (failure).hidden = false;
-        /** @type {HTMLButtonElement} */ (button).disabled = false;
-        /** @type {HTMLButtonElement} */ (button).textContent = form_.getAttribute('data-continue');
+        failure.textContent = `${form.getAttribute('data-failed')} ${why}`;
+        failure.hidden = false;
+        button.disabled = false;
+        button.textContent = form.getAttribute('data-continue');
       }
-    }
+    };
 
-    /** @returns {Promise<{ done: number, total: number, finished: boolean, after: string }>} */
-    async function step() {
-      const body = new URLSearchParams();
-      for (const [name, value] of new FormData(/** @type {HTMLFormElement} */ (form))) {
-        if (typeof value === 'string') body.append(name, value);
-      }
-      const response = await fetch(target, {
-        method: 'POST',
-        headers: { Accept: 'application/json' },
-        body,
-      });
-      const type = response.headers.get('content-type') ?? '';
-      const answer = type.startsWith('application/json') ? await response.json() : {};
-      if (response.ok) return answer;
-      throw new Error(answer.failure ?? `HTTP ${response.status}`);
-    }
-
-    /** @param {number} count @param {number} total */
-    function show(count, total) {
-      /** @type {HTMLInputElement} */ (done).value = String(count);
-      /** @type {HTMLProgressElement} */ (bar).value = count;
-      /** @type {Element} */ (text).textContent = (form?.getAttribute('data-progress') ?? '')
-        .replace('{done}', count.toLocaleString(language))
-        .replace('{total}', total.toLocaleString(language));
-    }
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      button.disabled = true;
+      failure.hidden = true;
+      bar.parentElement?.removeAttribute('hidden');
+      cancel.textContent = form.getAttribute('data-stop');
+      void run();
+    });
   }
 
   /** Looks at the same page again, and takes over the parts that may have changed. @param {() => void} drawAgain */
   function refreshing(drawAgain) {
     const seconds = Number(document.body.dataset['refresh']);
-    const place = /** @type {HTMLElement | null} */ (document.querySelector('.refresh'));
-    if (!(seconds > 0) || !place) return;
+    const place = document.querySelector('.refresh');
+    if (!(seconds > 0) || !(place instanceof HTMLElement)) return;
 
     let paused = false;
     const said = document.createElement('span');
@@ -150,11 +145,8 @@
     });
     label();
     place.append(said, button);
-    setInterval(() => void look(), seconds * 1_000);
-    document.addEventListener('visibilitychange', () => void look());
-
     let looking = false;
-    async function look() {
+    const look = async () => {
       if (paused || looking || document.hidden) return;
       looking = true;
       try {
@@ -164,11 +156,13 @@
         drawAgain();
         said.textContent = '';
       } catch {
-        said.textContent = place?.dataset['trouble'] ?? '';
+        said.textContent = place.dataset['trouble'] ?? '';
       } finally {
         looking = false;
       }
-    }
+    };
+    setInterval(() => void look(), seconds * 1_000);
+    document.addEventListener('visibilitychange', () => void look());
   }
 
   /** @param {Document} fresh */
