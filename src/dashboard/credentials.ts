@@ -7,8 +7,8 @@ export type DashboardRights = 'read' | 'act';
 export interface DashboardCredentials {
   /** Not empty, without a colon: HTTP Basic ends the name there. */
   readonly username: string;
-  /** 12 characters or more. Comes from the environment, not from the code. */
-  readonly password: string;
+  /** 12 characters or more, from the environment and not from the code; `undefined` is refused at the start. */
+  readonly password: string | undefined;
   readonly rights: DashboardRights;
 }
 
