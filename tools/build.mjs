@@ -8,6 +8,7 @@
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -29,6 +30,8 @@ buildStep({
   inputs: [...shared, 'src', 'migrations'],
   outputs: ['dist'],
 });
+// What the compiler does not touch: what the dashboard serves to browsers.
+cpSync('src/dashboard/assets', 'dist/dashboard/assets', { recursive: true });
 if (existsSync('dist/cli.js')) chmodSync('dist/cli.js', 0o755);
 
 if (process.argv.includes('--examples')) {

@@ -123,20 +123,28 @@ async function pack() {
 function belongs(file) {
   const [, source] = /^dist\/(.*?)\.(?:d\.ts|js)(?:\.map)?$/.exec(file) ?? [];
   // A file in dist without its source is a leftover of an earlier build.
-  if (source !== undefined) return existsSync(path.join(root, 'src', `${source}.ts`));
+  const [, asset] = /^dist\/(dashboard\/assets\/[\w-]+\.(?:css|js))$/.exec(file) ?? [];
+  if (asset !== undefined) return existsSync(path.join(root, 'src', asset));
+  if (source !== undefined) {
+    return ['.ts', '.tsx'].some((end) => existsSync(path.join(root, 'src', `${source}${end}`)));
+  }
   return /^migrations\/\d{3}_\w+\.sql$/.test(file) || DOCUMENTS.has(file);
 }
 
 function required() {
-  const sources = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) =>
-      ['.js', '.d.ts'].map((end) => `dist/${file.slice(0, -3).replaceAll(path.sep, '/')}${end}`),
-    );
+  const files = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' }).map(
+    (file) => file.replaceAll(path.sep, '/'),
+  );
+  const sources = files
+    .filter((file) => /\.tsx?$/.test(file))
+    .flatMap((file) => ['.js', '.d.ts'].map((end) => `dist/${file.replace(/\.tsx?$/, '')}${end}`));
+  const assets = files
+    .filter((file) => /\/assets\/.*\.(?:css|js)$/.test(file))
+    .map((file) => `dist/${file}`);
   const migrations = readdirSync(path.join(root, 'migrations'))
     .filter((file) => file.endsWith('.sql'))
     .map((file) => `migrations/${file}`);
-  return new Set([...DOCUMENTS, ...sources, ...migrations]);
+  return new Set([...DOCUMENTS, ...sources, ...assets, ...migrations]);
 }
 
 /**

@@ -25,6 +25,7 @@ const ROOMS = [
   'inbox',
   'monitor',
   'doctor',
+  'dashboard',
   'cli',
 ];
 const PACKAGE = 'nestjs-outbox-relay';
@@ -57,7 +58,10 @@ function violationsOf(file) {
     found.unshift(message(file, 1, `lies in '${room}/'`, `the rooms are ${ROOMS.join(', ')}`));
   }
   const nest = imports.find(({ specifier }) => specifier.startsWith('@nestjs/'));
-  const dotted = path.basename(file, '.ts').includes('.');
+  const dotted = path
+    .basename(file)
+    .replace(/\.tsx?$/, '')
+    .includes('.');
   if (dotted && !nest) {
     found.push(
       message(
@@ -113,7 +117,12 @@ function importsOf(file) {
   const marker = '0;';
   const code = marker + readFileSync(file, 'utf8').replace(/^#!/, '//');
   const bytes = Buffer.from(code);
-  const { body } = parseSync(code, { syntax: 'typescript', decorators: true, target: 'es2022' });
+  const { body } = parseSync(code, {
+    syntax: 'typescript',
+    tsx: file.endsWith('.tsx'),
+    decorators: true,
+    target: 'es2022',
+  });
   const start = body[0]?.span.start ?? 0;
   /** @type {{ line: number, specifier: string }[]} */
   const found = [];
@@ -172,7 +181,7 @@ function message(file, line, what, rule) {
 function sourceFilesBelow(folder) {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.tsx?$/.test(name))
     .toSorted()
     .map((name) => path.join(folder, name));
 }

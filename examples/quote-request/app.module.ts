@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { EventEmitterModule } from '@nestjs/event-emitter';
 import { OutboxModule } from 'nestjs-outbox-relay';
+import { OutboxDashboardModule } from 'nestjs-outbox-relay/dashboard';
 import { AuditListener } from './audit.listener.js';
 import { Database } from './database.js';
 import { DeadLetterAlarmListener } from './dead-letter-alarm.listener.js';
@@ -28,6 +29,15 @@ import { backoffMs, Settings } from './settings.js';
           leaseMs: settings.leaseMs,
           listenerTimeoutMs: settings.listenerTimeoutMs,
         },
+      }),
+    }),
+    OutboxDashboardModule.forRootAsync({
+      path: 'dashboard',
+      inject: [Settings],
+      useFactory: ({ dashboardPassword: password }: Settings) => ({
+        title: 'Quote requests',
+        credentials: [{ username: 'ops', password, rights: 'act' }],
+        mask: ['supplierPhone'],
       }),
     }),
   ],

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 
 /** Everything that comes from the environment; .env.example explains each variable. */
@@ -6,6 +7,9 @@ export class Settings {
   readonly port = wholeNumber('PORT', 3000);
   readonly databaseUrl = required('DATABASE_URL');
   readonly gatewayUrl = required('GATEWAY_URL');
+  /** Without one the dashboard is there and nobody knows its password. */
+  readonly dashboardPassword =
+    process.env['OUTBOX_DASHBOARD_PASSWORD'] || randomBytes(24).toString('base64url');
   readonly relay = (process.env['OUTBOX_RELAY'] || 'on') !== 'off';
   readonly maxRetries = wholeNumber('OUTBOX_MAX_RETRIES', 5);
   readonly backoffUnitMs = wholeNumber('OUTBOX_BACKOFF_UNIT_MS', 60_000);

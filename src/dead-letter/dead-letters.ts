@@ -19,6 +19,8 @@ export interface ListDeadLettersOptions extends DeadLetterFilter {
 
 /** For work on many: it is done in batches. */
 export interface BatchOptions {
+  /** At most so many, for work in steps. Default: all that match. */
+  readonly limit?: number | undefined;
   /** Aborted: no further batch is begun. What is done stays done, and the answer says how much it was. */
   readonly signal?: AbortSignal | undefined;
   /** Told after each batch. `total`: how many there were at the start. */
@@ -28,13 +30,15 @@ export interface BatchOptions {
 export interface RedriveOptions extends BatchOptions {
   /** Events made due per second, so that a large redrive is no flood. Default 100. */
   readonly perSecond?: number | undefined;
+  /** The first is due after so many milliseconds, for the second and later steps. Default 0. */
+  readonly firstDelayMs?: number | undefined;
 }
 
 const DEFAULT_PAGE = 50;
 const LARGEST_PAGE = 500;
 const DEFAULT_PER_SECOND = 100;
 const BATCH = 500;
-const BATCH_KEYS = ['signal', 'onProgress'];
+const BATCH_KEYS = ['limit', 'signal', 'onProgress'];
 const FILTER_KEYS = ['ids', 'eventType', 'matching', 'failedAfter', 'failedBefore'];
 
 /** Events that were set aside: look at them, give them a second life, or discard them. */
@@ -87,14 +91,23 @@ export class OutboxDeadLetters {
     options: RedriveOptions = {},
   ): Promise<number> {
     const filter = toFilter(which);
-    assertKnownKeys('', options, ['perSecond', ...BATCH_KEYS]);
-    const { perSecond = DEFAULT_PER_SECOND } = options;
+    assertKnownKeys('', options, ['perSecond', 'firstDelayMs', ...BATCH_KEYS]);
+    const { perSecond = DEFAULT_PER_SECOND, firstDelayMs = 0 } = options;
+    assertLimit(options.limit);
+    if (typeof firstDelayMs !== 'number' || !(firstDelayMs >= 0)) {
+      throw invalid(`firstDelayMs must be a number, 0 or more, got ${String(firstDelayMs)}`);
+    }
     if (typeof perSecond !== 'number' || !(perSecond > 0)) {
       throw invalid(`perSecond must be a number above 0, got ${String(perSecond)}`);
     }
     const spacingMs = 1_000 / perSecond;
     const redriven = await this.inBatches(filter, options, (limit, done) =>
-      this.store.redrive({ ...filter, limit, firstDelayMs: done * spacingMs, spacingMs }),
+      this.store.redrive({
+        ...filter,
+        limit,
+        firstDelayMs: firstDelayMs + done * spacingMs,
+        spacingMs,
+      }),
     );
     if (redriven > 0) this.onRedriven();
     return redriven;
@@ -110,16 +123,21 @@ export class OutboxDeadLetters {
   ): Promise<number> {
     const filter = toFilter(which);
     assertKnownKeys('', options, BATCH_KEYS);
+    assertLimit(options.limit);
     return this.inBatches(filter, options, (limit) => this.store.discard({ ...filter, limit }));
   }
 
   // Bounded by what there was at the start: events that fail again meanwhile do not keep the loop going for ever.
   private async inBatches(
     filter: DeadLetterFilter,
-    { signal, onProgress }: BatchOptions,
+    { limit: most, signal, onProgress }: BatchOptions,
     step: (limit: number, done: number) => Promise<string[]>,
   ): Promise<number> {
-    const total = await this.store.countDeadLetters(filter);
+    // A batch is bounded by itself, without a count.
+    const total =
+      most !== undefined && most <= BATCH
+        ? most
+        : Math.min(most ?? Infinity, await this.store.countDeadLetters(filter));
     let done = 0;
     const stopped = (): boolean => signal?.aborted ?? false;
     while (done < total && !stopped()) {
@@ -130,6 +148,13 @@ export class OutboxDeadLetters {
     }
     return done;
   }
+}
+
+function assertLimit(limit: unknown): void {
+  if (limit === undefined || (typeof limit === 'number' && Number.isInteger(limit) && limit > 0)) {
+    return;
+  }
+  throw invalid(`limit must be a whole number from 1 on, got ${shown(limit)}`);
 }
 
 function toFilter(which: unknown): DeadLetterFilter {

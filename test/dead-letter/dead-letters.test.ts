@@ -228,6 +228,23 @@ describe.each(RESTING_PLACES)('dead letters in %s', (kind) => {
     expect(await app.outbox.stats()).toMatchObject({ due: 10_000, scheduled: 0 });
   }, 120_000);
 
+  it('can be redriven and discarded in steps, which go on where the one before ended', async () => {
+    await using app = await start();
+    const { deadLetters, store } = app;
+    await bury(app, 'b', 7);
+    expect(await deadLetters.redrive({}, { limit: 2, perSecond: 0.1 })).toBe(2);
+    const second = { limit: 2, perSecond: 0.1, firstDelayMs: 2 * 10_000 };
+    expect(await deadLetters.redrive({}, second)).toBe(2);
+    expect(await deadLetters.count()).toBe(3);
+    const { items } = await store.list({ state: 'scheduled', limit: 10 });
+    const [a = 0, b = 0, c = 0] = items.map(({ scheduledAt }) => scheduledAt.getTime());
+    for (const wait of [b - a, c - b]) expect(Math.abs(wait - 10_000)).toBeLessThan(5_000);
+
+    expect(await deadLetters.discard({}, { limit: 2 })).toBe(2);
+    expect(await deadLetters.discard({}, { limit: 2 })).toBe(1);
+    expect(await deadLetters.discard({}, { limit: 2 })).toBe(0);
+  });
+
   describe('announce themselves to the application', () => {
     it('when a listener has failed for good', async () => {
       await using app = await start();
@@ -335,6 +352,9 @@ describe.each(RESTING_PLACES)('dead letters in %s', (kind) => {
       await expect(deadLetters.redrive({}, { persecond: 5 } as never)).rejects.toThrow(
         'unknown option persecond: did you mean perSecond?',
       );
+      await expect(deadLetters.redrive({}, { limit: 0 })).rejects.toThrow('limit must be a whole');
+      await expect(deadLetters.discard({}, { limit: 1.5 })).rejects.toThrow('from 1 on, got 1.5');
+      await expect(deadLetters.redrive({}, { firstDelayMs: -1 })).rejects.toThrow('firstDelayMs');
       await expect(deadLetters.list({ limit: 501 })).rejects.toThrow('from 1 to 500, got 501');
       await expect(deadLetters.list({ size: 5 } as never)).rejects.toThrow('unknown option size');
       await expect(deadLetters.get('x')).rejects.toThrow('an event id is a UUID');

@@ -1,26 +1,35 @@
+import { randomBytes } from 'node:crypto';
 import { wholeNumber } from '../settings.js';
 import type { AppProcess } from './app-process.js';
 import type { Narrator } from './narrator.js';
+import { furnish } from './furnish.js';
 import type { Stage } from './stage.js';
 import { toEnvironment, type Tempo } from './tempo.js';
 
 /** Starts everything and says what to try. From then on it prints what happens. */
 export async function serve(stage: Stage, narrator: Narrator, tempo: Tempo): Promise<AppProcess> {
+  const databaseUrl = process.env['DATABASE_URL'] || undefined;
+  const password =
+    process.env['OUTBOX_DASHBOARD_PASSWORD'] || randomBytes(12).toString('base64url');
   const world = await stage.world('quote_request', {
-    databaseUrl: process.env['DATABASE_URL'] || undefined,
+    databaseUrl,
     gatewayPort: wholeNumber('GATEWAY_PORT', 3001),
   });
   const app = await stage.start('main', world, {
     ...toEnvironment(tempo),
     PORT: String(wholeNumber('PORT', 3000)),
+    OUTBOX_DASHBOARD_PASSWORD: password,
   });
-  narrator.raw(hints(app.url, world.gateway.url, world.databaseUrl));
+  // Only what is thrown away afterwards is furnished: a database of somebody's own is left as it is.
+  if (databaseUrl === undefined) await furnish(app, world);
+  narrator.raw(hints(app.url, world.gateway.url, world.databaseUrl, password));
   return app;
 }
 
-function hints(app: string, gateway: string, database: string): string {
+function hints(app: string, gateway: string, database: string, password: string): string {
   return `
     application  ${app}
+    dashboard    ${app}/dashboard   user ops, password ${password}
     gateway      ${gateway}
     database     ${database}
 

@@ -47,6 +47,16 @@ export class World {
     return new Map(entries.map(({ id, calls }) => [id, calls]));
   }
 
+  /** Events for the coming days. */
+  async scheduleReminders(count: number): Promise<void> {
+    await this.pool.query(
+      `INSERT INTO outbox_events (event_type, payload, scheduled_at)
+       SELECT 'quote_request.reminder', jsonb_build_object('day', day), now() + day * interval '1 day'
+       FROM generate_series(1, $1) AS day`,
+      [count],
+    );
+  }
+
   async close(): Promise<void> {
     await this.pool.end();
     await this.gateway.close();

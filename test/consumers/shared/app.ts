@@ -16,6 +16,7 @@ import {
   type Delivered,
   type Enqueued,
 } from 'nestjs-outbox-relay';
+import { OutboxDashboardModule } from 'nestjs-outbox-relay/dashboard';
 import { InMemoryOutboxStore } from 'nestjs-outbox-relay/testing';
 import pg from 'pg';
 
@@ -74,6 +75,7 @@ class AuditListener {
   }
 }
 
+const PASSWORD = 'known to the consumer';
 const connectionString = process.env['DATABASE_URL'] ?? '';
 
 @Module({
@@ -83,6 +85,9 @@ const connectionString = process.env['DATABASE_URL'] ?? '';
       connectionString,
       // Minutes are too long to wait for here.
       retry: { backoff: (retryCount) => exponentialBackoff(retryCount) / 1_000 },
+    }),
+    OutboxDashboardModule.forRoot({
+      credentials: [{ username: 'ops', password: PASSWORD, rights: 'act' }],
     }),
   ],
   providers: [QuoteRequestsService, NotificationListener, AuditListener],
@@ -96,10 +101,12 @@ export async function run(): Promise<void> {
   await pool.query(
     'CREATE TABLE quote_requests (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), project_name text)',
   );
-  const app = await NestFactory.createApplicationContext(AppModule, {
+  const app = await NestFactory.create(AppModule, {
     logger: ['warn', 'error'],
     abortOnError: false,
   });
+  await app.listen(0, '127.0.0.1');
+  await checkDashboard(`${await app.getUrl()}/outbox`);
   const quoteRequests = app.get(QuoteRequestsService);
 
   const kept = await quoteRequests.create(pool, 'kept', 'COMMIT');
@@ -142,6 +149,21 @@ export async function run(): Promise<void> {
   await app.close();
   await pool.end();
   console.log(`delivered: ${calls.join('; ')}`);
+}
+
+/** Closed without the password, and whole with it: the page, its style and its scripts. */
+async function checkDashboard(url: string): Promise<void> {
+  assert.equal((await fetch(url)).status, 401);
+  const authorization = `Basic ${Buffer.from(`ops:${PASSWORD}`).toString('base64')}`;
+  const page = await fetch(url, { headers: { authorization } });
+  assert.equal(page.status, 200);
+  const files = (await page.text()).match(/[^"]*assets\/[^"]*/g) ?? [];
+  assert.equal(files.length, 4);
+  for (const file of files) {
+    const asset = await fetch(new URL(file, url), { headers: { authorization } });
+    assert.equal(asset.status, 200, file);
+    assert.ok((await asset.text()).length > 1_000, file);
+  }
 }
 
 async function ticks(pool: pg.Pool): Promise<boolean> {
