@@ -3,13 +3,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { PayloadOf } from '../delivery/outbox-context.js';
 import { assertKnownKeys } from '../event/known-keys.js';
 import { invalid, OutboxError } from '../event/outbox-error.js';
+import { shown } from '../event/shown.js';
 import type { Log } from '../relay/log.js';
 import { within } from '../relay/within.js';
 import type { GateState, SentinelStats, SentinelStore } from '../store/sentinel-store.js';
 import type { Telemetry } from '../telemetry/telemetry.js';
 import { reasonText, TransientGateError } from './gate-errors.js';
 import { GateKeeper } from './gate-keeper.js';
-import { keyOf, resolveGate, versionOf, type Gate, type GateResult } from './gate.js';
+import {
+  keyOf,
+  resolveGate,
+  versionOf,
+  type Gate,
+  type GateResult,
+  type ResolvedGate,
+} from './gate.js';
 import { waitMs } from './judge-gate.js';
 import type { Publications } from './publications.js';
 
@@ -110,7 +118,9 @@ export class BootstrapPublisher {
         } catch (error) {
           if (!(error instanceof TransientGateError) || retry > resolved.retries) throw error;
           const { signal } = this.stopping;
-          await sleep(waitMs(resolved.backoffMs(retry)), undefined, { signal }).catch(() => {});
+          const ms = retryWaitMs(resolved, retry);
+          if (ms === undefined) throw error;
+          await sleep(ms, undefined, { signal }).catch(() => {});
           if (signal.aborted) throw error;
         }
       }
@@ -130,7 +140,11 @@ export class BootstrapPublisher {
   /** The state of gates: those that failed last come first. */
   async gates(options: ListGatesOptions = {}): Promise<GateState[]> {
     assertKnownKeys('', options, ['key', 'failing', 'limit']);
-    const { limit = 100 } = options;
+    const { key, failing, limit = 100 } = options;
+    if (key !== undefined && typeof key !== 'string')
+      throw invalid(`key must be a text, got ${shown(key)}`);
+    if (failing !== undefined && typeof failing !== 'boolean')
+      throw invalid(`failing must be true or false, got ${shown(failing)}`);
     if (!Number.isInteger(limit) || limit < 1 || limit > 1_000)
       throw invalid(`limit must be a whole number from 1 to 1000, got ${String(limit)}`);
     return this.assertSentinels().list({ ...options, limit });
@@ -184,4 +198,16 @@ function shuttingDown(): OutboxError {
     'SHUTTING_DOWN',
     'the application is shutting down: nothing is published any more',
   );
+}
+
+// Node's timers take no more, and make a millisecond of it.
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** `undefined`: whoever says how long to wait has failed, and what is to be told is why the work has. */
+function retryWaitMs({ backoffMs }: ResolvedGate, retry: number): number | undefined {
+  try {
+    return Math.min(waitMs(backoffMs(retry)), LONGEST_TIMER_MS);
+  } catch {
+    return undefined;
+  }
 }

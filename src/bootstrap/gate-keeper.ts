@@ -104,14 +104,10 @@ export class GateKeeper {
         throw error;
       }
       // Another process may have the listeners (in a rolling deploy the new ones do): its gate is not to be closed.
-      if (isUnheard(error)) {
+      if (error instanceof NotBegun) {
         await this.giveBack(kept);
-        throw new TransientGateError(
-          gate,
-          before.failures,
-          `${named(gate)} was not begun: ${error.message}`,
-          error,
-        );
+        const message = `${named(gate)} was not begun: ${errorText(error.cause)}`;
+        throw new TransientGateError(gate, before.failures, message, error.cause);
       }
       throw await this.fail(gate, before, leaseToken, error);
     } finally {
@@ -127,7 +123,7 @@ export class GateKeeper {
       await this.store.release(kept.lease);
       return { outcome: 'already-stamped' };
     }
-    await this.publications.assertHeard(gate.eventType, run.signal);
+    await this.assertHeard(gate, run.signal);
     stopping.throwIfAborted();
     const rows = await bounded('load', gate.timeoutMs, run.signal, () => gate.load(run));
     if (!Array.isArray(rows))
@@ -142,6 +138,14 @@ export class GateKeeper {
     await this.stamp(claimed);
     this.reporter.stamped(gate, claimed.before, rows.length);
     return { outcome: 'stamped', rows: rows.length };
+  }
+
+  private async assertHeard({ eventType }: ResolvedGate, signal: AbortSignal): Promise<void> {
+    try {
+      await this.publications.assertHeard(eventType, signal);
+    } catch (error) {
+      throw isUnheard(error) ? new NotBegun('nobody listens', { cause: error }) : error;
+    }
   }
 
   private async endEmpty(claimed: ClaimedRun): Promise<GateResult> {
@@ -248,7 +252,10 @@ function closedError(gate: ResolvedGate, sentinel: Sentinel): GateClosedError {
   );
 }
 
-function isUnheard(error: unknown): error is OutboxError {
+/** Told from an `UNHEARD` of the work's own, which counts. */
+class NotBegun extends Error {}
+
+function isUnheard(error: unknown): boolean {
   return error instanceof OutboxError && error.code === 'UNHEARD';
 }
 

@@ -27,8 +27,17 @@ export function judgeGate(before: Sentinel, error: unknown, policy: GatePolicy):
     sameFailures,
     error: text,
     kind,
-    closeMs: kind === 'deterministic' ? waitMs(policy.closedForMs(before.closings + 1)) : null,
+    closeMs: kind === 'deterministic' ? closeMsOf(before.closings + 1, policy) : null,
   };
+}
+
+function closeMsOf(closings: number, policy: GatePolicy): number {
+  try {
+    return waitMs(policy.closedForMs(closings));
+  } catch {
+    // The failure is what is to be told, not that of whoever says for how long.
+    return closedForMs(closings);
+  }
 }
 
 /** The user's classifier has the first word; one that fails itself has none. */

@@ -58,8 +58,13 @@ export class ListenerRegistry {
   /** The same, as others may know them. */
   known(): KnownListener[] {
     return this.all().map(({ name, event }) => ({
-      name,
-      event: Array.isArray(event) ? event.map(String).join('.') : String(event),
+      name: storable(name),
+      event: storable(Array.isArray(event) ? event.map(String).join('.') : String(event)),
     }));
   }
+}
+
+/** jsonb holds neither NUL nor half of a surrogate pair, and one odd name must not cost the whole report. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\uFFFD').toWellFormed();
 }

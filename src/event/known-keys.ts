@@ -1,12 +1,17 @@
 import leven from 'leven';
 import { invalid } from './outbox-error.js';
+import { shown } from './shown.js';
 
 /**
  * Refuses a key that nobody reads: a misspelled option would be ignored without a word.
  * @param path what stands before the key in the message, e.g. `relay.`
  * @throws OutboxError `INVALID_ARGUMENT` with what was probably meant
  */
-export function assertKnownKeys(path: string, given: object, known: readonly string[]): void {
+export function assertKnownKeys(path: string, given: unknown, known: readonly string[]): void {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    const what = path === '' ? 'options' : path.slice(0, -1);
+    throw invalid(`${what} must be an object { ${known.join(', ')} }, got ${shown(given)}`);
+  }
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown === undefined) return;
   const meant = nearest(unknown, known);

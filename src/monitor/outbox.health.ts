@@ -13,7 +13,7 @@ export interface HealthThresholds {
   readonly oldestDueAgeMs?: number | false | undefined;
   /** There are more dead letters than this; `false`: not looked at. Default `false`: a restart mends none of them. */
   readonly deadLetters?: number | false | undefined;
-  /** The database has not answered within this, in milliseconds. Default 3,000. */
+  /** The database has not answered within this, in milliseconds, at most 10 minutes. Default 3,000. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -106,11 +106,12 @@ function resolve(given: HealthThresholds): {
   } = given;
   if (oldestDueAgeMs !== false) assertAmount('oldestDueAgeMs', oldestDueAgeMs, 0);
   if (deadLetters !== false) assertAmount('deadLetters', deadLetters, 0);
-  assertAmount('timeoutMs', timeoutMs, 1);
+  assertAmount('timeoutMs', timeoutMs, 1, 600_000);
   return { oldestDueAgeMs, deadLetters, timeoutMs };
 }
 
-function assertAmount(name: string, value: unknown, min: number): void {
-  if (typeof value === 'number' && value >= min) return;
-  throw invalid(`${name} must be a number, ${min} or more, got ${shown(value)}`);
+function assertAmount(name: string, value: unknown, min: number, max = Infinity): void {
+  if (typeof value === 'number' && value >= min && value <= max) return;
+  const range = max === Infinity ? `${min} or more` : `${min} to ${max}`;
+  throw invalid(`${name} must be a number, ${range}, got ${shown(value)}`);
 }

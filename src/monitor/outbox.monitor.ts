@@ -76,6 +76,7 @@ export class OutboxMonitor {
     if (!(Number.isInteger(stepMs) && stepMs >= MINUTE_MS && stepMs % MINUTE_MS === 0)) {
       throw invalid(`stepMs must be whole minutes (${MINUTE_MS}, …), got ${shown(stepMs)}`);
     }
+    assertEventType(eventType);
     return (await this.store.activity?.activity({ sinceMs, stepMs, eventType })) ?? [];
   }
 
@@ -93,6 +94,7 @@ export class OutboxMonitor {
     if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE) {
       throw invalid(`limit must be a whole number from 1 to ${LARGEST_PAGE}, got ${shown(limit)}`);
     }
+    assertEventType(eventType);
     return this.store.list({ state, eventType, limit, after: after ?? undefined });
   }
 
@@ -106,4 +108,11 @@ export class OutboxMonitor {
   listeners(): readonly KnownListener[] {
     return this.known();
   }
+}
+
+/** One to look for: any that was stored may be. */
+function assertEventType(eventType: unknown): void {
+  if (eventType === undefined || (typeof eventType === 'string' && !eventType.includes('\0')))
+    return;
+  throw invalid(`eventType must be a text without NUL, got ${shown(eventType)}`);
 }

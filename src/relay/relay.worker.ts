@@ -87,7 +87,8 @@ export class RelayWorker {
     for (let waitMs = FIRST_WAIT_MS; !stopping(); waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
       try {
         await this.readiness.storeReady();
-        if (this.openTicks === undefined) return;
+        // It may have been told to stop while it waited for the store: nothing begins after that.
+        if (this.openTicks === undefined || stopping()) return;
         this.pump.wake();
         if (!listening) {
           this.pump.listen();
@@ -112,11 +113,10 @@ export class RelayWorker {
     const relayStopped = this.relay.stop();
     this.pump.stop();
     await relayStopped;
-    // Last: what was settled until now is in it.
-    await this.heartbeat?.stop();
     // What is just being opened is closed as well, if need be after the shutdown has gone on without it.
     const ticksStopped = Promise.resolve(this.opening).then(() => this.stopTicks());
-    await within(TICKS_STOP_MS, ticksStopped);
+    // The last report comes when the relay has stopped: what was settled until now is in it.
+    await Promise.all([this.heartbeat?.stop(), within(TICKS_STOP_MS, ticksStopped)]);
   }
 
   private async stopTicks(): Promise<void> {

@@ -1,4 +1,6 @@
+import { isEventId } from '../event/event-id.js';
 import { invalid } from '../event/outbox-error.js';
+import { shown } from '../event/shown.js';
 
 // As PostgreSQL writes a time in UTC, to the microsecond: a Date would drop those, and skip or repeat rows.
 const CURSOR =
@@ -14,7 +16,8 @@ export function readCursor(
   cursor: string | undefined,
 ): readonly [time: string | null, id: string | null] {
   if (cursor === undefined) return [null, null];
-  const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-  if (time !== undefined && id !== undefined) return [time, id];
-  throw invalid(`after must be the "next" of an earlier page, got ${JSON.stringify(cursor)}`);
+  const text = typeof cursor === 'string' ? Buffer.from(cursor, 'base64url').toString() : '';
+  const [, time, id] = CURSOR.exec(text) ?? [];
+  if (time !== undefined && isEventId(id) && !Number.isNaN(Date.parse(time))) return [time, id];
+  throw invalid(`after must be the "next" of an earlier page, got ${shown(cursor)}`);
 }

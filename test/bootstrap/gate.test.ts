@@ -212,6 +212,27 @@ function describeGate(open: () => Promise<Place>): void {
       expect(await state()).toMatchObject({ failures: 0, closed: false, running: false });
     });
 
+    it('counts what the work itself publishes to nobody: it was begun', async () => {
+      const load = async (): Promise<number[]> => {
+        await publisher.publishAsync('nobody.listens', {});
+        return [1];
+      };
+      await failure(gate({ load }));
+      expect(await state()).toMatchObject({ failures: 1, running: false });
+    });
+
+    it('keeps the original error, and the count, where closedForMs or backoffMs fails itself', async () => {
+      const broken = (): never => {
+        throw new Error('not this one');
+      };
+      const load = (): never => {
+        throw new TypeError('the reason');
+      };
+      const error = await failure(gate({ load, closedForMs: broken, backoffMs: broken }));
+      expect(error.message).toContain('the reason');
+      expect(await state()).toMatchObject({ failures: 1, running: false });
+    });
+
     it('keeps the original error', async () => {
       const original = refused();
       enqueue = () => Promise.reject(original);

@@ -123,7 +123,9 @@ describe('health', () => {
   it.each([
     [{ oldestDueAgeMs: -1 }, 'oldestDueAgeMs must be a number, 0 or more, got -1'],
     [{ deadLetters: '1' }, 'deadLetters must be a number'],
-    [{ timeoutMs: 0 }, 'timeoutMs must be a number, 1 or more, got 0'],
+    [{ timeoutMs: Infinity }, 'timeoutMs must be a number, 1 to 600000, got Infinity'],
+    [null, 'options must be an object'],
+    [{ timeoutMs: 0 }, 'timeoutMs must be a number, 1 to 600000, got 0'],
     [{ deadLetter: 1 }, 'did you mean deadLetters?'],
   ])('refuses the thresholds %p', async (thresholds, message) => {
     await using app = await start();

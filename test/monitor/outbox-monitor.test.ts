@@ -131,6 +131,10 @@ describe('the monitor', () => {
     [{ state: 'failed' }, 'state must be due, scheduled, processing, got "failed"'],
     [{ state: 'due', limit: 0 }, 'limit must be a whole number from 1 to 500, got 0'],
     [{ state: 'due', type: 'a' }, 'unknown option type: known are'],
+    [{ state: 'due', eventType: 5 }, 'eventType must be a text without NUL, got 5'],
+    [{ state: 'due', after: 5 }, 'after must be the "next" of an earlier page, got 5'],
+    [undefined, 'options must be an object'],
+    [null, 'options must be an object'],
   ])('refuses to list %p', async (options, message) => {
     await using app = await start(false);
     await expect(app.monitor.events(options as never)).rejects.toThrow(message);
@@ -139,6 +143,8 @@ describe('the monitor', () => {
   it.each([
     [{ sinceMs: 0 }, 'sinceMs must be a whole number from 60000 to 90000000'],
     [{ stepMs: 1_000 }, 'stepMs must be whole minutes'],
+    [{ eventType: {} }, 'eventType must be a text without NUL, got an object'],
+    [5, 'options must be an object'],
     [{ step: 1 }, 'unknown option step: did you mean stepMs?'],
   ])('refuses activity of %p', async (options, message) => {
     await using app = await start(false);

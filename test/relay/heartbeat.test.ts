@@ -13,9 +13,12 @@ class FlakyStore extends ActivityStore {
   readonly real = new InMemoryOutboxStore().activity;
   readonly sent: RelayReport[] = [];
   fails: 'before' | 'after' | undefined;
+  /** Waited for before each report is taken. */
+  before: Promise<void> | undefined;
 
   async report(report: RelayReport): Promise<void> {
     this.sent.push(report);
+    await this.before;
     if (this.fails === 'before') throw new Error('no connection');
     await this.real.report(report);
     if (this.fails === 'after') throw new Error('the answer was lost');
@@ -36,10 +39,11 @@ function setUp() {
   const store = new FlakyStore();
   const counter = new ActivityCounter();
   const listeners = [{ name: 'Mail.send', event: 'a' }];
-  const heartbeat = new Heartbeat(store, counter, () => listeners, new RecordingLogger());
+  const log = new RecordingLogger();
+  const heartbeat = new Heartbeat(store, counter, () => listeners, log);
   const delivered = async (): Promise<number> =>
     (await store.activity(HOUR)).reduce((sum, step) => sum + step.delivered, 0);
-  return { store, counter, heartbeat, delivered };
+  return { store, counter, heartbeat, delivered, log };
 }
 
 describe('a heartbeat', () => {
@@ -98,6 +102,43 @@ describe('a heartbeat', () => {
       const stopped = heartbeat.stop();
       await jest.advanceTimersByTimeAsync(2_000);
       await expect(stopped).resolves.toBeUndefined();
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('that still waits for an answer when the relay ends has its last word last', async () => {
+    const { store, counter, heartbeat, delivered } = setUp();
+    heartbeat.start();
+    await until(() => store.sent.length === 1, { what: 'it has reported' });
+    jest.useFakeTimers();
+    try {
+      let answer = (): void => {};
+      store.before = new Promise((resolve) => (answer = resolve));
+      counter.count('a', 'completed');
+      const late = heartbeat.stop();
+      heartbeat.start();
+      answer();
+      await late;
+      await jest.advanceTimersByTimeAsync(60_000);
+    } finally {
+      jest.useRealTimers();
+    }
+    expect(store.sent.map(({ stopped }) => stopped)).toEqual([false, true]);
+    expect(await delivered()).toBe(1);
+  });
+
+  it('whose reports keep failing is said once', async () => {
+    jest.useFakeTimers();
+    try {
+      const { store, heartbeat, log } = setUp();
+      store.fails = 'before';
+      heartbeat.start();
+      await jest.advanceTimersByTimeAsync(10 * 15_000);
+      expect(log.messages('warn')).toEqual([
+        'the relay could not report, the next report will: no connection',
+      ]);
+      await heartbeat.stop();
     } finally {
       jest.useRealTimers();
     }

@@ -125,4 +125,21 @@ describe('a relay worker', () => {
     ]);
     await worker.stop();
   });
+
+  it('told to stop while it waits for its store begins nothing any more', async () => {
+    const storeReady = deferred();
+    const worker = new RelayWorker(
+      relay,
+      pump,
+      { ...ready, storeReady: () => storeReady.promise },
+      async () => ticks,
+      { start: () => step('start heartbeat'), stop: async () => step('stop heartbeat') },
+    );
+    worker.start();
+    await until(() => done.includes('open'), { what: 'it is open' });
+    const stopped = worker.stop();
+    storeReady.resolve();
+    await stopped;
+    expect(done).toEqual(['open', 'stop relay', 'stop pump', 'stop heartbeat']);
+  });
 });

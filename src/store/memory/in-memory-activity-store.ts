@@ -35,6 +35,8 @@ export class InMemoryActivityStore extends ActivityStore {
     this.forget(now);
     const before = this.known.get(relayId);
     if (before !== undefined && before.reports >= number) return;
+    // At the end: who is heard last comes first in the list, also within a millisecond.
+    this.known.delete(relayId);
     this.known.set(relayId, {
       reports: number,
       state: {
@@ -54,8 +56,8 @@ export class InMemoryActivityStore extends ActivityStore {
   async relays(): Promise<RelayState[]> {
     const now = this.now();
     return [...this.known.values()]
-      .map(({ state }) => Object.assign({ silentMs: now - state.seenAt.getTime() }, state))
-      .toSorted((a, b) => a.silentMs - b.silentMs || (a.relayId < b.relayId ? -1 : 1));
+      .toReversed()
+      .map(({ state }) => Object.assign({ silentMs: now - state.seenAt.getTime() }, state));
   }
 
   async activity({ sinceMs, stepMs, eventType }: ActivityRequest): Promise<Activity[]> {

@@ -90,8 +90,25 @@ export class SupabaseOutboxStore extends OutboxStore {
       );
     }
     // The ids are the caller's, so a repeat finds what an earlier try has written and writes the rest.
-    return this.ids('enqueue', { events: newEventRecords(events) }, REPEATABLE, () =>
-      events.map(({ id }) => id.toLowerCase()),
+    const ids = events.map(({ id }) => id.toLowerCase());
+    const written = await this.ids(
+      'enqueue',
+      { events: newEventRecords(events) },
+      REPEATABLE,
+      () => ids,
+    );
+    await this.assertThere(ids.find((id) => !written.includes(id)));
+    return written;
+  }
+
+  /**
+   * An event that was not written was there already. A wrong host that answers an empty list would say the same of
+   * every event, so one of them is looked up.
+   */
+  private async assertThere(id: string | undefined): Promise<void> {
+    if (id === undefined || (await this.find(id)) !== null) return;
+    throw new Error(
+      `the Data API says that event ${id} was there already, and it is not: is supabase.url right, and no proxy between?`,
     );
   }
 

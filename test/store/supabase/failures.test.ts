@@ -369,6 +369,16 @@ it('the row that a violated constraint names is not told to anybody', async () =
   );
 });
 
+it.each([
+  ['a wrong host, which answers everything with an empty list', json(200, [])],
+  ['a project that has no such event', json(200, { events: [] })],
+])('an event that was neither written nor is there is an error: %s', async (_, second) => {
+  answers = [json(200, []), second];
+  await expect(store.enqueue([newEvent()])).rejects.toThrow(
+    /"events"|it is not: is supabase.url right/,
+  );
+});
+
 describe('check', () => {
   it('says what to run when the outbox is not there', async () => {
     answers = [sqlError(404, 'PGRST202')];
