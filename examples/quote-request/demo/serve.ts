@@ -50,6 +50,10 @@ function hints(app: string, gateway: string, database: string, password: string)
       curl ${app}/outbox/dead-letters
       curl -X POST ${app}/outbox/dead-letters/redrive
 
+    Ask the doctor (the dead letters above are all that it finds), and redrive by the command line:
+      node dist/cli.js doctor --connection ${database}
+      node dist/cli.js dead-letters redrive --all --dry-run --connection ${database}
+
     Ctrl+C ends it and cleans up.
 `;
 }

@@ -60,7 +60,8 @@ export class Stage {
   }
 
   private async createDatabase(name: string): Promise<string> {
-    this.cluster ??= startCluster({ major: 18 });
+    // As in production: the doctor would say so of one that is only fast.
+    this.cluster ??= startCluster({ major: 18, durable: true });
     const cluster = await this.cluster;
     const client = new pg.Client({ connectionString: cluster.connectionString() });
     await client.connect();
