@@ -19,6 +19,9 @@ import type { GateResult, GateRun, ResolvedGate } from './gate.js';
 import { judgeGate, kindOf } from './judge-gate.js';
 import type { Publications } from './publications.js';
 
+// Versions of one key: more than anybody has, and still an end.
+const VERSIONS_LOOKED_AT = 1_000;
+
 /** A run that holds the gate's lease. */
 interface ClaimedRun {
   readonly gate: ResolvedGate;
@@ -202,7 +205,7 @@ export class GateKeeper {
     leaseToken: string,
     cause: unknown,
   ): Promise<GateError> {
-    const failure = judgeGate(before, cause, gate);
+    const failure = judgeGate(await this.asItIsNow(before), cause, gate);
     const { key, version } = gate;
     try {
       if ((await this.store.fail({ key, version, leaseToken }, failure)) === null)
@@ -218,6 +221,17 @@ export class GateKeeper {
     return failure.closeMs === null
       ? new TransientGateError(gate, failure.failures, message, cause)
       : new DeterministicGateError(gate, failure.failures, message, cause);
+  }
+
+  /** Somebody may have reopened the gate since the run began: then this failure is the first. */
+  private async asItIsNow(before: Sentinel): Promise<Sentinel> {
+    const { key, version } = before;
+    try {
+      const versions = await this.store.list({ key, limit: VERSIONS_LOOKED_AT });
+      return versions.find((sentinel) => sentinel.version === version) ?? before;
+    } catch {
+      return before;
+    }
   }
 
   private async giveBack({ lease }: KeptLease): Promise<void> {

@@ -274,6 +274,18 @@ function describeGate(open: () => Promise<Place>): void {
       expect(app.log.messages('error')).toHaveLength(1);
     });
 
+    it('counts from the start when it is reopened while a run is at it', async () => {
+      enqueue = () => Promise.reject(new Error('nobody knows why'));
+      await failure();
+      await failure();
+      const load = async (): Promise<number[]> => {
+        expect(await publisher.reopen(gate().key)).toBe(true);
+        return [1];
+      };
+      await failure(gate({ load }));
+      expect(await state()).toMatchObject({ closed: false, failures: 1 });
+    });
+
     it('a transient one never closes, and is tried by every call', async () => {
       for (let time = 1; time <= 6; time++) await failure();
       expect(loads).toBe(6);
