@@ -66,6 +66,12 @@ async function isOfThisVersion({ store }: Patient): Promise<boolean> {
     return true;
   } catch (error) {
     if (error instanceof OutboxError && error.code === 'SCHEMA_MISMATCH') return false;
+    // Without a right to look there is one finding more, and not no examination: see the check own-rights.
+    if (isPermissionDenied(error)) return false;
     throw error;
   }
+}
+
+function isPermissionDenied(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'code' in error && error.code === '42501';
 }

@@ -14,7 +14,7 @@ export async function fillAsAfterABusyDay(db: TestDatabase): Promise<void> {
             greatest(0, round(scale * (1.6 + sin(n / 170.0) + sin(n / 23.0 + scale) / 3 + sin(n / 2.1 + scale) / 9)))::int,
             CASE WHEN n % 500 BETWEEN 20 AND 39 THEN round(scale / 9)::int ELSE 0 END,
             CASE WHEN n % 500 BETWEEN 24 AND 31 THEN 1 ELSE 0 END
-     FROM generate_series(0, 1439) AS n,
+     FROM generate_series(0, 1459) AS n, -- the oldest step of ten minutes began before the day
           (VALUES ('quote_request.created', 42), ('order.paid', 27), ('invoice.issued', 11)) AS t (type, scale)`,
   );
   await db.query(

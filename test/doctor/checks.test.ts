@@ -438,6 +438,37 @@ describe.each([18, 14] as const)('the doctor on PostgreSQL %i', (major) => {
     expect(await sick.findings({ longTransactionMs: 1 })).toEqual([]);
   });
 
+  it.each([
+    ['without any right', ''],
+    ['whom row level security hides the version from', 'GRANT SELECT ON outbox_migrations TO app;'],
+  ])('tells a role %s what it lacks, and does not send it off to migrate', async (_, grants) => {
+    await using sick = await admit(cluster);
+    await sick.run(`CREATE ROLE app LOGIN; ${grants}`);
+    const url = new URL(sick.connectionString);
+    url.username = 'app';
+    const pool = new pg.Pool({ connectionString: url.href });
+    try {
+      const findings = await sick.findings({
+        store: new PostgresOutboxStore(pool, sick.names),
+        database: new PatientDatabase(pool, pool.options),
+      });
+      expect(new Set(findings.map(({ check }) => check))).toEqual(new Set(['own-rights']));
+      expect(findings.map(({ what }) => what).join()).toMatch(/role app may not .*outbox_events/);
+      expect(findings.map(({ fix }) => fix).join()).not.toContain('migrate');
+    } finally {
+      await pool.end();
+      await sick.run('DROP OWNED BY app; DROP ROLE app');
+    }
+  });
+
+  it('finds relays that have been alive for a while, where there is no pg-boss to tick', async () => {
+    await using sick = await admit(cluster);
+    await sick.store.activity.report(report());
+    expect(await sick.findings()).toEqual([]);
+    await sick.query(`UPDATE outbox_relays SET started_at = now() - interval '2 min'`);
+    await found(sick, 'ticks', 'warning', /no pg-boss in the schema pgboss, although 1 relay /);
+  });
+
   it('finds a replication slot that nobody reads, and drops it', async () => {
     await using sick = await admit(cluster);
     await sick.query(`SELECT pg_create_physical_replication_slot('lost', true)`);

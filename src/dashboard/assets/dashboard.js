@@ -80,7 +80,7 @@
         if (typeof value === 'string') body.append(name, value);
       }
       const headers = { Accept: 'application/json' };
-      const response = await fetch(target, { method: 'POST', headers, body });
+      const response = await fetch(addressOf(target.href), { method: 'POST', headers, body });
       const type = response.headers.get('content-type') ?? '';
       const answer = type.startsWith('application/json') ? await response.json() : {};
       if (response.ok) return answer;
@@ -150,7 +150,9 @@
       if (paused || looking || document.hidden) return;
       looking = true;
       try {
-        const response = await fetch(location.href, { headers: { Accept: 'text/html' } });
+        const response = await fetch(addressOf(location.href), {
+          headers: { Accept: 'text/html' },
+        });
         if (!response.ok) throw new Error(String(response.status));
         takeOver(new DOMParser().parseFromString(await response.text(), 'text/html'));
         drawAgain();
@@ -183,6 +185,18 @@
     }
   }
 
+  /**
+   * An address as fetch takes it: a page opened as https://name:password@host/ has relative ones with a password in
+   * them, which it refuses. The browser knows the password by then.
+   * @param {string} relative
+   */
+  function addressOf(relative) {
+    const address = new URL(relative, location.href);
+    address.username = '';
+    address.password = '';
+    return address.href;
+  }
+
   /** @returns {() => void} draws them again, with new figures */
   function drawCharts() {
     const places = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('[data-chart]')]);
@@ -195,7 +209,7 @@
     let series;
 
     const load = async () => {
-      const response = await fetch(places[0]?.dataset['chart'] ?? '', {
+      const response = await fetch(addressOf(places[0]?.dataset['chart'] ?? ''), {
         headers: { Accept: 'application/json' },
       });
       if (!response.ok) return;
@@ -254,7 +268,12 @@
             size: 28,
             values: (/** @type {unknown} */ _, /** @type {number[]} */ ticks) => ticks.map(time),
           },
-          { ...axis, size: 46 },
+          // Events are counted in whole numbers.
+          {
+            ...axis,
+            size: 46,
+            incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6],
+          },
         ],
         series: [
           {

@@ -46,7 +46,7 @@ export const indexes = databaseCheck({
         {
           level: 'warning',
           what: `the index ${name} is ${index.definition}, and not ${wanted}`,
-          fix: `${drop} ${create}`,
+          fix: `${drop} ${create}  -- each by itself: neither runs in a transaction`,
         },
       ];
     });

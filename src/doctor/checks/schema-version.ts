@@ -1,5 +1,5 @@
 import { OutboxError } from '../../event/outbox-error.js';
-import type { Check, Complaint } from '../check.js';
+import { CannotLook, type Check, type Complaint } from '../check.js';
 import { readSchemaState, SCHEMA_VERSION } from '../../store/postgres/schema-version.js';
 import { command, type Patient } from '../patient.js';
 
@@ -15,6 +15,8 @@ export const schemaVersion: Check = {
       return await newer(patient);
     } catch (error) {
       if (!(error instanceof OutboxError) || error.code !== 'SCHEMA_MISMATCH') throw error;
+      if (error.message.startsWith('row level security'))
+        throw new CannotLook('row level security hides the version from this role: see own-rights');
       const outdated = error.message.includes('cannot use any more');
       return [
         {

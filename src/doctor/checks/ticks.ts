@@ -1,6 +1,6 @@
 import { queueName } from '../../relay/queue-name.js';
 import { CannotLook, databaseCheck, type Complaint } from '../check.js';
-import { aliveRelays } from '../patient.js';
+import { aliveRelays, several, type Patient } from '../patient.js';
 
 interface Clock {
   readonly scheduled: boolean;
@@ -12,6 +12,8 @@ interface Clock {
 /** One tick every 15 s, and one job a minute that sets the chain going again. */
 const SILENT_S = 150;
 const MANY_FAILED = 10;
+/** Reports begin before pg-boss has made its schema. */
+const STARTED_S = 60;
 
 export const ticks = databaseCheck({
   name: 'ticks',
@@ -24,23 +26,42 @@ export const ticks = databaseCheck({
     if (bossSchema === undefined)
       throw new CannotLook('pg-boss is the application’s own, or the relay ticks on a timer');
     const queue = queueName(patient.names);
+    const overdue = await relaysAliveForLong(patient);
+    const nowhere = (what: string): Complaint[] => {
+      if (overdue === 0)
+        throw new CannotLook(`${what}: no relay has run here yet, or its ticks are elsewhere`);
+      return [
+        {
+          level: 'warning',
+          what: `${what}, although ${several(overdue, 'relay')} reported to be alive: they cannot start ticking, or tick elsewhere`,
+          fix:
+            'look for "cannot start ticking" in their log (a role that may not CREATE on the database cannot make the schema ' +
+            `${bossSchema}: see Roles in the README). If pg-boss is the application’s: doctor --boss-schema <its schema>`,
+        },
+      ];
+    };
     const [place] = await database.rows<{ there: boolean }>(
       `SELECT to_regclass(format('%I.schedule', $1::text)) IS NOT NULL
               AND to_regclass(format('%I.job', $1::text)) IS NOT NULL AS there`,
       [bossSchema],
     );
-    if (!place?.there)
+    if (!place?.there) return nowhere(`there is no pg-boss in the schema ${bossSchema}`);
+    const [may] = await database.rows<{ look: boolean; role: string }>(
+      `SELECT has_schema_privilege($1, 'USAGE')
+              AND has_table_privilege(format('%I.job', $1::text), 'SELECT') AS look,
+              quote_ident(current_user) AS role`,
+      [bossSchema],
+    );
+    if (may?.look === false)
       throw new CannotLook(
-        `there is no pg-boss in the schema ${bossSchema}: no relay has run here yet, or its ticks are elsewhere`,
+        `the role ${may.role} may not look into pg-boss: GRANT USAGE ON SCHEMA ${bossSchema} TO ${may.role}; ` +
+          `GRANT SELECT ON ALL TABLES IN SCHEMA ${bossSchema} TO ${may.role};`,
       );
     const [known] = await database.rows<{ there: boolean }>(
       `SELECT EXISTS (SELECT FROM "${bossSchema}".queue WHERE name = $1) AS there`,
       [queue],
     );
-    if (!known?.there)
-      throw new CannotLook(
-        `pg-boss has no queue ${queue}: no relay has run here yet, or its ticks are elsewhere`,
-      );
+    if (!known?.there) return nowhere(`pg-boss has no queue ${queue}`);
     const [found] = await database.rows<Clock>(
       `SELECT EXISTS (SELECT FROM "${bossSchema}".schedule WHERE name = $1) AS scheduled,
               (SELECT extract(epoch FROM now() - max(greatest(created_on, started_on)))::integer
@@ -57,6 +78,14 @@ export const ticks = databaseCheck({
     return complaintsOf(found, queue, bossSchema, relays?.length !== 0);
   },
 });
+
+/** How many relays have been alive for so long that they should tick. */
+async function relaysAliveForLong(patient: Patient): Promise<number> {
+  const relays = (await aliveRelays(patient).catch(() => undefined)) ?? [];
+  return relays.filter(
+    ({ startedAt, seenAt }) => seenAt.getTime() - startedAt.getTime() > STARTED_S * 1_000,
+  ).length;
+}
 
 const RESTART = 'restart a relaying process (relay must not be false): it makes what is missing';
 

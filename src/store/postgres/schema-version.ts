@@ -21,7 +21,7 @@ export async function readSchemaState(
   // Two statements: the second cannot even be parsed while the table is missing.
   // And not by to_regclass: it believes its cache, and after waiting for another migrator would still not see the table.
   const found = await ask(db, {
-    text: `SELECT 1 FROM pg_catalog.pg_class AS class
+    text: `SELECT row_security_active(class.oid) AS guarded FROM pg_catalog.pg_class AS class
            JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
            WHERE namespace.nspname = $1 AND class.relname = $2`,
     values: [names.schema, `${names.prefix}_migrations`],
@@ -34,6 +34,8 @@ export async function readSchemaState(
     types: AS_TEXT,
   });
   const { version, breaks_before: breaksBefore } = rows[0] as Record<string, string>;
+  const { guarded } = found.rows[0] as { guarded: string };
+  if (Number(version) === 0 && guarded === 't') throw versionIsHidden(names);
   return { version: Number(version), breaksBefore: Number(breaksBefore) };
 }
 
@@ -59,6 +61,15 @@ export function assertVersion({ version, breaksBefore }: SchemaState, names: Sql
 
 export function outboxIsMissing(names: SqlNames, cause?: unknown): OutboxError {
   return mismatch('has no outbox yet', names, cause);
+}
+
+function versionIsHidden(names: SqlNames): OutboxError {
+  const table = names.qualified('migrations');
+  return new OutboxError(
+    'SCHEMA_MISMATCH',
+    `row level security hides the rows of ${table} from this role: as its owner, run "CREATE POLICY app_reads_version ` +
+      `ON ${table} FOR SELECT TO <role> USING (true)", and what else the README says of roles`,
+  );
 }
 
 function mismatch(state: string, names: SqlNames, cause?: unknown): OutboxError {
