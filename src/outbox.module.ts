@@ -42,6 +42,7 @@ import { OutboxMonitor } from './monitor/outbox.monitor.js';
 import { ActivityCounter } from './relay/activity-counter.js';
 import { Caretaker } from './relay/caretaker.js';
 import { ALIVE_WITHIN_MS, Heartbeat } from './relay/heartbeat.js';
+import { OutboxLogger } from './relay/outbox.logger.js';
 import { Pruner } from './relay/pruner.js';
 import { Pump } from './relay/pump.js';
 import { Relay } from './relay/relay.js';
@@ -61,7 +62,7 @@ const TELEMETRY = Symbol('outbox telemetry');
 const EXPLORE = Symbol('outbox listeners, explored once');
 const PARTS = Symbol('outbox parts');
 
-const logger = new Logger('Outbox');
+const logger = new OutboxLogger('Outbox');
 
 /** Never rejects: whoever is told must not stop the relay. */
 async function announce(emitter: Emitter, notice: DeadLetterNotice): Promise<void> {

@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { DeliveryContext } from './delivery/delivery-context.js';
 import type { Emitter } from './delivery/emitter.js';
@@ -17,6 +17,7 @@ import {
 } from './event/payload.js';
 import { shown } from './event/shown.js';
 import type { ResolvedOptions } from './outbox-options.js';
+import { OutboxLogger } from './relay/outbox.logger.js';
 import type { Pruned, Pruner } from './relay/pruner.js';
 import type { Pump } from './relay/pump.js';
 import type { Relay } from './relay/relay.js';
@@ -75,7 +76,7 @@ export interface OutboxParts {
 /** Stores events, and does by hand what the relay does by itself. */
 @Injectable()
 export class OutboxService {
-  private readonly logger = new Logger('Outbox');
+  private readonly logger = new OutboxLogger('Outbox');
 
   constructor(private readonly parts: OutboxParts) {}
 

@@ -3,7 +3,8 @@ import type { StoredEvent } from '../store/outbox-store.js';
 import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { assertId } from './dead-letter-options.js';
 import { EXIT } from './exit-code.js';
-import { visible, visibleJson, visibleLines } from './visible.js';
+import { visible, visibleLines } from '../event/visible.js';
+import { visibleJson } from './visible-json.js';
 
 export function addDeadLettersShow(deadLetters: Command, cli: Cli): Command {
   return deadLetters

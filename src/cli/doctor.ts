@@ -7,7 +7,7 @@ import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { EXIT } from './exit-code.js';
 import type { Colour, Screen } from './screen.js';
 import { duration, schemaName } from './units.js';
-import { visible } from './visible.js';
+import { visible } from '../event/visible.js';
 
 interface DoctorOptions extends GlobalOptions {
   readonly strict?: boolean;

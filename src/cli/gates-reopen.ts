@@ -3,7 +3,7 @@ import { keyOf, versionOf } from '../bootstrap/gate.js';
 import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { EXIT } from './exit-code.js';
 import { count } from './units.js';
-import { visible } from './visible.js';
+import { visible } from '../event/visible.js';
 
 interface ReopenOptions extends GlobalOptions {
   readonly version?: string;

@@ -10,7 +10,7 @@ import { addGatesReopen } from './gates-reopen.js';
 import { addMigrate } from './migrate.js';
 import { addPrune } from './prune.js';
 import { addStatus } from './status.js';
-import { visibleLines } from './visible.js';
+import { visibleLines } from '../event/visible.js';
 
 const EXIT_CODES = `
 Exit codes:

@@ -7,7 +7,7 @@ import { EXIT } from './exit-code.js';
 import { createProgram } from './program.js';
 import { redactor } from './redact.js';
 import { Screen } from './screen.js';
-import { visibleLines } from './visible.js';
+import { visibleLines } from '../event/visible.js';
 
 const MANIFEST = new URL('../../package.json', import.meta.url);
 

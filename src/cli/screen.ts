@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
 import { table, type Column } from './table.js';
-import { visibleJson } from './visible.js';
+import { visibleJson } from './visible-json.js';
 
 export type Colour = 'red' | 'yellow' | 'green' | 'cyan' | 'bold' | 'dim';
 

@@ -6,7 +6,7 @@ import type { SentinelStats } from '../store/sentinel-store.js';
 import { optionsOf, type Cli, type GlobalOptions } from './cli.js';
 import { EXIT } from './exit-code.js';
 import { ago, count, duration, whole } from './units.js';
-import { visible } from './visible.js';
+import { visible } from '../event/visible.js';
 
 interface StatusOptions extends GlobalOptions {
   readonly maxAge?: number;

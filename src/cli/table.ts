@@ -1,5 +1,5 @@
 import stringWidth from 'string-width';
-import { visible } from './visible.js';
+import { visible } from '../event/visible.js';
 
 export interface Column<Row> {
   readonly title: string;

@@ -1,6 +1,7 @@
-import { Logger } from '@nestjs/common';
+import type { Logger } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '../event/error-text.js';
+import { OutboxLogger } from './outbox.logger.js';
 import type { Pump } from './pump.js';
 import type { Relay } from './relay.js';
 import { within } from './within.js';
@@ -25,7 +26,7 @@ const TICKS_STOP_MS = 7_000;
  * at the start: the process stays up, and the worker goes on trying.
  */
 export class RelayWorker {
-  private readonly logger = new Logger('Outbox');
+  private readonly logger: Logger = new OutboxLogger('Outbox');
   private readonly stopping = new AbortController();
   private starting: Promise<void> | undefined;
   private stopped: Promise<void> | undefined;

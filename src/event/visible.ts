@@ -3,7 +3,7 @@
  * invisible ones, line and paragraph separators, lone surrogates. Event types, errors and payloads come from outside;
  * an escape sequence in them could rewrite what stands on the screen, its title, or the clipboard.
  */
-const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+export const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
@@ -20,23 +20,9 @@ export function visibleLines(text: string): string {
     .join('\n');
 }
 
-/** JSON escapes some of them; here all, with the same meaning to whoever parses it. */
-export function visibleJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent)
-    .split('\n')
-    .map((line) => line.replaceAll(OBEYED, escapedAsJson))
-    .join('\n');
-}
-
 function escaped(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   return code < 0x100
     ? `\\x${code.toString(16).padStart(2, '0')}`
     : `\\u{${code.toString(16).padStart(4, '0')}}`;
-}
-
-function escapedAsJson(character: string): string {
-  return [...Array(character.length).keys()]
-    .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
-    .join('');
 }
