@@ -19,9 +19,6 @@ import type { GateResult, GateRun, ResolvedGate } from './gate.js';
 import { judgeGate, kindOf } from './judge-gate.js';
 import type { Publications } from './publications.js';
 
-// Versions of one key: more than anybody has, and still an end.
-const VERSIONS_LOOKED_AT = 1_000;
-
 /** A run that holds the gate's lease. */
 interface ClaimedRun {
   readonly gate: ResolvedGate;
@@ -225,10 +222,8 @@ export class GateKeeper {
 
   /** Somebody may have reopened the gate since the run began: then this failure is the first. */
   private async asItIsNow(before: Sentinel): Promise<Sentinel> {
-    const { key, version } = before;
     try {
-      const versions = await this.store.list({ key, limit: VERSIONS_LOOKED_AT });
-      return versions.find((sentinel) => sentinel.version === version) ?? before;
+      return (await this.store.find(before)) ?? before;
     } catch {
       return before;
     }

@@ -80,6 +80,9 @@ export interface SentinelStats {
   readonly closed: number;
 }
 
+// Versions of one key: more than anybody has, and still an end.
+const VERSIONS_LOOKED_AT = 1_000;
+
 /**
  * Where sentinels rest: a port like the outbox's store, with the same rules. The store's own clock decides, and a
  * change to a run under way names its lease.
@@ -110,4 +113,10 @@ export abstract class SentinelStore {
   abstract list(filter: SentinelFilter): Promise<GateState[]>;
 
   abstract stats(): Promise<SentinelStats>;
+
+  /** One of them; `null` if there is none of this name. */
+  async find({ key, version }: GateName): Promise<GateState | null> {
+    const versions = await this.list({ key, limit: VERSIONS_LOOKED_AT });
+    return versions.find((sentinel) => sentinel.version === version) ?? null;
+  }
 }

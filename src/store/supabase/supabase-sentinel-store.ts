@@ -7,7 +7,6 @@ import {
 import {
   SentinelStore,
   type GateLease,
-  type GateName,
   type GateState,
   type Sentinel,
   type SentinelClaim,
@@ -39,9 +38,6 @@ const SENTINELS = {
   isAnswer: (answer: unknown) => Array.isArray(answer) && answer.every((row) => has(row, 'key')),
   wanted: 'a list of sentinels',
 };
-
-// Versions of one key: more than anybody has, and still an end.
-const VERSIONS_LOOKED_AT = 1_000;
 
 /** Sentinels in a Supabase project, over its Data API: every verb is one call of a function in `migrations/`. */
 export class SupabaseSentinelStore extends SentinelStore {
@@ -138,11 +134,6 @@ export class SupabaseSentinelStore extends SentinelStore {
   /** Changes what a lease names. */
   private async change(verb: string, args: object, shape: Shape): Promise<RpcAnswer> {
     return this.rpc.call(`sentinel_${verb}`, args, { repeatable: REPEATABLE, ...shape });
-  }
-
-  private async find({ key, version }: GateName): Promise<Sentinel | null> {
-    const versions = await this.list({ key, limit: VERSIONS_LOOKED_AT });
-    return versions.find((sentinel) => sentinel.version === version) ?? null;
   }
 }
 
