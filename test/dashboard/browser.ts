@@ -1,7 +1,10 @@
+import { afterAll, beforeAll, describe } from '@jest/globals';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
+import { createDatabase, type TestDatabase } from '../support/database.js';
 import { opened } from '../support/leaks.js';
 import { ADMIN } from './dashboard-app.js';
 
@@ -15,6 +18,33 @@ export function hasBrowser(): boolean {
   if (process.env['CI']) throw new Error(hint);
   process.stderr.write(`\nSKIPPED: the dashboard was not tested in a browser (${hint})\n\n`);
   return false;
+}
+
+/** What a browser test works with: opened before the first, closed after the last. */
+export interface BrowserRoom {
+  /** With the outbox in it. */
+  db: TestDatabase;
+  browser: Browser & AsyncDisposable;
+}
+
+/** Describes it in a browser, with a database of its own. Without a browser it is skipped. */
+export function describeInBrowser(what: string, body: (room: BrowserRoom) => void): void {
+  (hasBrowser() ? describe : describe.skip)(what, () => {
+    const room = {} as BrowserRoom;
+
+    beforeAll(async () => {
+      room.db = await createDatabase();
+      await migrateOutbox({ database: room.db.pool });
+      room.browser = await launchBrowser();
+    });
+
+    afterAll(async () => {
+      await room.browser[Symbol.asyncDispose]();
+      await room.db.drop();
+    });
+
+    body(room);
+  });
 }
 
 export async function launchBrowser(): Promise<Browser & AsyncDisposable> {

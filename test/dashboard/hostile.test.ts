@@ -1,8 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Browser } from 'playwright-core';
-import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
-import { hasBrowser, launchBrowser, openPage } from './browser.js';
+import { expect, it } from '@jest/globals';
+import { describeInBrowser, openPage } from './browser.js';
 import { makeDeadLetters, startDashboard, type DashboardApp } from './dashboard-app.js';
 
 /** Each is tried in every field there is. What it runs, if it runs, is a dialog. */
@@ -26,24 +23,10 @@ const HOSTILE = [
   'W'.repeat(240),
 ];
 
-(hasBrowser() ? describe : describe.skip)('hostile text in every field', () => {
-  let db: TestDatabase;
-  let browser: Browser & AsyncDisposable;
-
-  beforeAll(async () => {
-    db = await createDatabase();
-    await migrateOutbox({ database: db.pool });
-    browser = await launchBrowser();
-  });
-
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await db.drop();
-  });
-
+describeInBrowser('hostile text in every field', (room) => {
   const start = (): Promise<DashboardApp> =>
     startDashboard({
-      outbox: { pool: db.pool },
+      outbox: { pool: room.db.pool },
       dashboard: {
         credentials: [{ username: 'admin', password: 'a long enough secret', rights: 'act' }],
         title: HOSTILE[5] ?? '',
@@ -74,14 +57,14 @@ const HOSTILE = [
       activity: HOSTILE.map((eventType) => ({ eventType, delivered: 1, retried: 1, failed: 1 })),
     });
     for (const [i, key] of HOSTILE.entries()) {
-      await db.query(
+      await room.db.query(
         `INSERT INTO outbox_sentinels (key, version, failures, same_failures, last_error, last_error_kind, failed_at, closed_at, closed_until, closings)
            VALUES ($1, $2, 3, 3, $1, 'unknown', now(), now(), now() + interval '1 hour', 1)`,
         [key, String(i)],
       );
     }
 
-    const { page, troubles } = await openPage(browser, { url: app.url });
+    const { page, troubles } = await openPage(room.browser, { url: app.url });
     const q = HOSTILE.map(encodeURIComponent);
     const paths = [
       '/outbox',
@@ -128,7 +111,7 @@ const HOSTILE = [
 
   it('does not widen a page on a phone', async () => {
     await using app = await start();
-    const { page } = await openPage(browser, {
+    const { page } = await openPage(room.browser, {
       url: app.url,
       viewport: { width: 375, height: 740 },
       isMobile: true,

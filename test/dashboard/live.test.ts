@@ -1,29 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Browser } from 'playwright-core';
-import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
-import { hasBrowser, launchBrowser, openPage } from './browser.js';
+import { expect, it } from '@jest/globals';
+import { describeInBrowser, openPage } from './browser.js';
 import { fillAsAfterABusyDay } from './busy-database.js';
 import { makeDeadLetters, startDashboard } from './dashboard-app.js';
 
-(hasBrowser() ? describe : describe.skip)('an open page', () => {
-  let db: TestDatabase;
-  let browser: Browser & AsyncDisposable;
-
-  beforeAll(async () => {
-    db = await createDatabase();
-    await migrateOutbox({ database: db.pool });
-    browser = await launchBrowser();
-  });
-
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await db.drop();
-  });
-
+describeInBrowser('an open page', (room) => {
   it('looks again by itself, says when the server is gone, and can be told to stop', async () => {
-    await using app = await startDashboard({ outbox: { pool: db.pool } });
-    const { page } = await openPage(browser, { url: app.url });
+    await using app = await startDashboard({ outbox: { pool: room.db.pool } });
+    const { page } = await openPage(room.browser, { url: app.url });
     await page.clock.install();
     await page.goto(`${app.url}/outbox`);
     await page.getByRole('link', { name: /^Dead letters 0/ }).waitFor();
@@ -46,10 +29,10 @@ import { makeDeadLetters, startDashboard } from './dashboard-app.js';
   });
 
   it('draws charts of the whole and of one type, with the same as a table, in the time of the viewer', async () => {
-    await using app = await startDashboard({ outbox: { pool: db.pool } });
-    await db.query(`TRUNCATE outbox_events`);
-    await fillAsAfterABusyDay(db);
-    const { page, troubles } = await openPage(browser, { url: app.url });
+    await using app = await startDashboard({ outbox: { pool: room.db.pool } });
+    await room.db.query(`TRUNCATE outbox_events`);
+    await fillAsAfterABusyDay(room.db);
+    const { page, troubles } = await openPage(room.browser, { url: app.url });
     await page.goto(`${app.url}/outbox`);
     await page.locator('.chart canvas').nth(1).waitFor();
     const total = await page.getByRole('row', { name: /^order\.paid/ }).innerText();
@@ -80,8 +63,8 @@ import { makeDeadLetters, startDashboard } from './dashboard-app.js';
   });
 
   it('opens a closed gate again', async () => {
-    await using app = await startDashboard({ outbox: { pool: db.pool } });
-    const { page } = await openPage(browser, { url: app.url });
+    await using app = await startDashboard({ outbox: { pool: room.db.pool } });
+    const { page } = await openPage(room.browser, { url: app.url });
     await page.goto(`${app.url}/outbox/gates`);
     const gate = page.getByRole('row', { name: /records:tenant-9/ });
     await gate.getByText('closed until').waitFor();

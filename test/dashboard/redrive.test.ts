@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnEvent } from '@nestjs/event-emitter';
-import type { Browser } from 'playwright-core';
-import { migrateOutbox } from '../../src/schema/migrate-outbox.js';
 import { NonRetryableError, type OutboxStore } from '../../src/index.js';
 import { InMemoryOutboxStore } from '../../src/testing.js';
-import { createDatabase, type TestDatabase } from '../support/database.js';
 import { until } from '../support/until.js';
-import { hasBrowser, launchBrowser, openPage } from './browser.js';
+import { describeInBrowser, openPage } from './browser.js';
 import { makeDeadLetters, READER, startDashboard } from './dashboard-app.js';
 
 let gatewayWorks = false;
@@ -28,25 +25,11 @@ class AuditListener {
   record(): void {}
 }
 
-(hasBrowser() ? describe : describe.skip)('in a browser', () => {
-  let db: TestDatabase;
-  let browser: Browser & AsyncDisposable;
-
-  beforeAll(async () => {
-    db = await createDatabase();
-    await migrateOutbox({ database: db.pool });
-    browser = await launchBrowser();
-  });
-
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await db.drop();
-  });
-
+describeInBrowser('in a browser', (room) => {
   it('a dead letter is found, opened, redriven, and seen delivered', async () => {
     gatewayWorks = false;
     await using app = await startDashboard({
-      outbox: { pool: db.pool, relay: {} },
+      outbox: { pool: room.db.pool, relay: {} },
       providers: [NotificationListener, AuditListener],
     });
     const { id } = await app.outbox.enqueue('quote_request.created', { quoteRequestId: 'q-1' });
@@ -54,7 +37,7 @@ class AuditListener {
       what: 'it is dead',
     });
 
-    const { page, troubles } = await openPage(browser, { url: app.url });
+    const { page, troubles } = await openPage(room.browser, { url: app.url });
     await page.goto(`${app.url}/outbox`);
     await page.getByRole('link', { name: /^Dead letters 1/ }).click();
     await page.getByRole('searchbox').fill('ON SUNDAYS');
@@ -84,7 +67,7 @@ class AuditListener {
     await makeManyDeadLetters(app.store, 450, 'bulk.failed');
     await makeDeadLetters(app, [{ eventType: 'another.kind' }]);
 
-    const { page, troubles } = await openPage(browser, { url: app.url });
+    const { page, troubles } = await openPage(room.browser, { url: app.url });
     await page.goto(`${app.url}/outbox/dead-letters?type=bulk.failed`);
     await page.getByText('450 dead letters').waitFor();
     await page
@@ -123,7 +106,7 @@ class AuditListener {
       app,
       ['a', 'b', 'c'].map((eventType) => ({ eventType })),
     );
-    const { page } = await openPage(browser, { url: app.url });
+    const { page } = await openPage(room.browser, { url: app.url });
     await page.goto(`${app.url}/outbox/dead-letters`);
     await page.getByLabel('Select all on this page').check();
     await page.getByText('3 selected').waitFor();
@@ -141,7 +124,7 @@ class AuditListener {
   it('everything works by keyboard alone, without JavaScript too', async () => {
     await using app = await startDashboard({ outbox: { store: new InMemoryOutboxStore() } });
     await makeManyDeadLetters(app.store, 250, 'bulk.failed');
-    const { page } = await openPage(browser, { url: app.url, javaScriptEnabled: false });
+    const { page } = await openPage(room.browser, { url: app.url, javaScriptEnabled: false });
     await page.goto(`${app.url}/outbox/dead-letters`);
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
@@ -162,7 +145,7 @@ class AuditListener {
   it('a reader sees no buttons, and a stranger nothing', async () => {
     await using app = await startDashboard({ outbox: { store: new InMemoryOutboxStore() } });
     await makeDeadLetters(app, [{ eventType: 'a.b' }]);
-    const { page } = await openPage(browser, { url: app.url, as: READER });
+    const { page } = await openPage(room.browser, { url: app.url, as: READER });
     await page.goto(`${app.url}/outbox/dead-letters`);
     await page.getByText('read only').waitFor();
     await page.getByRole('link', { name: 'a.b' }).click();
@@ -170,7 +153,7 @@ class AuditListener {
     expect(await page.getByRole('button', { name: /redrive|discard/i }).count()).toBe(0);
     await page.context().close();
 
-    const stranger = await openPage(browser, { url: app.url, as: 'admin:guessed' });
+    const stranger = await openPage(room.browser, { url: app.url, as: 'admin:guessed' });
     const response = await stranger.page.goto(`${app.url}/outbox`);
     expect(response?.status()).toBe(401);
     expect(await stranger.page.locator('body').innerText()).toBe('Please sign in');
@@ -181,7 +164,7 @@ class AuditListener {
     await using app = await startDashboard({ outbox: { store: new InMemoryOutboxStore() } });
     const [id = ''] = await makeDeadLetters(app, [{ eventType: 'a.b' }]);
     await using evil = await startDashboard({ outbox: { store: new InMemoryOutboxStore() } });
-    const { page } = await openPage(browser, { url: app.url });
+    const { page } = await openPage(room.browser, { url: app.url });
     // Signed in, and then on a page of somebody else: another port is another origin, but the same site.
     await page.goto(`${app.url}/outbox`);
     const { host } = new URL(evil.url);
