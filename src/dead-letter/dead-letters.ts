@@ -9,6 +9,7 @@ import {
   type DeadLetterFilter,
   type DeadLetterPage,
 } from '../store/outbox-store.js';
+import { pageSize } from '../store/page-cursor.js';
 
 export interface ListDeadLettersOptions extends DeadLetterFilter {
   /** Page size, 1 to 500. Default 50. */
@@ -34,8 +35,6 @@ export interface RedriveOptions extends BatchOptions {
   readonly firstDelayMs?: number | undefined;
 }
 
-const DEFAULT_PAGE = 50;
-const LARGEST_PAGE = 500;
 const DEFAULT_PER_SECOND = 100;
 const BATCH = 500;
 const BATCH_KEYS = ['limit', 'signal', 'onProgress'];
@@ -58,11 +57,9 @@ export class OutboxDeadLetters {
   /** A page of them, newest first. Paging stays right while rows come and go. */
   async list(options: ListDeadLettersOptions = {}): Promise<DeadLetterPage> {
     assertKnownKeys('', options, [...FILTER_KEYS, 'limit', 'after']);
-    const { limit = DEFAULT_PAGE, after, ...filter } = options;
+    const { limit: size, after, ...filter } = options;
     assertFilter(filter);
-    if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE) {
-      throw invalid(`limit must be a whole number from 1 to ${LARGEST_PAGE}, got ${String(limit)}`);
-    }
+    const limit = pageSize(size);
     return this.store.deadLetters({ ...filter, limit, after: after ?? undefined });
   }
 

@@ -4,6 +4,7 @@ import { assertKnownKeys } from '../event/known-keys.js';
 import { invalid } from '../event/outbox-error.js';
 import { shown } from '../event/shown.js';
 import type { Activity, KnownListener, RelayState } from '../store/activity-store.js';
+import { pageSize } from '../store/page-cursor.js';
 import type { EventPage, OutboxStats, OutboxStore, StoredEvent } from '../store/outbox-store.js';
 
 export interface ActivityOptions {
@@ -34,8 +35,6 @@ export interface MonitoredRelay extends RelayState {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const LONGEST_MS = 25 * HOUR_MS;
-const DEFAULT_PAGE = 50;
-const LARGEST_PAGE = 500;
 const STATES = ['due', 'scheduled', 'processing'] as const;
 
 /** What goes on in the outbox: for dashboards, alarms and whoever is on call. It only looks. */
@@ -87,13 +86,11 @@ export class OutboxMonitor {
    */
   async events(options: ListEventsOptions): Promise<EventPage> {
     assertKnownKeys('', options, ['state', 'eventType', 'limit', 'after']);
-    const { state, eventType, limit = DEFAULT_PAGE, after } = options;
+    const { state, eventType, after } = options;
     if (!STATES.includes(state)) {
       throw invalid(`state must be ${STATES.join(', ')}, got ${shown(state)}`);
     }
-    if (!Number.isInteger(limit) || limit < 1 || limit > LARGEST_PAGE) {
-      throw invalid(`limit must be a whole number from 1 to ${LARGEST_PAGE}, got ${shown(limit)}`);
-    }
+    const limit = pageSize(options.limit);
     assertEventType(eventType);
     return this.store.list({ state, eventType, limit, after: after ?? undefined });
   }

@@ -21,3 +21,12 @@ export function readCursor(
   if (time !== undefined && isEventId(id) && !Number.isNaN(Date.parse(time))) return [time, id];
   throw invalid(`after must be the "next" of an earlier page, got ${shown(cursor)}`);
 }
+
+const DEFAULT_PAGE = 50;
+const LARGEST_PAGE = 500;
+
+/** The size of a page, 50 unless it was said. @throws OutboxError `INVALID_ARGUMENT` outside of 1 to 500 */
+export function pageSize(limit: number = DEFAULT_PAGE): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= LARGEST_PAGE) return limit;
+  throw invalid(`limit must be a whole number from 1 to ${LARGEST_PAGE}, got ${String(limit)}`);
+}
